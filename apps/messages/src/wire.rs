@@ -1,0 +1,143 @@
+//! Little-endian fields without padding; a sequence or string is a `u32` count and its elements.
+
+use bytes::{Buf, BufMut, Bytes};
+
+use crate::{DecodeError, Fault, Text};
+
+/// Takes fields off the front of a message.
+pub(crate) struct Reader {
+    message: &'static str,
+    rest: Bytes,
+}
+
+impl Reader {
+    pub(crate) fn new(message: &'static str, bytes: Bytes) -> Self {
+        Self {
+            message,
+            rest: bytes,
+        }
+    }
+
+    pub(crate) fn error(&self, field: &'static str, fault: Fault) -> DecodeError {
+        DecodeError {
+            message: self.message,
+            field,
+            fault,
+        }
+    }
+
+    fn need(&self, field: &'static str, needed: usize) -> Result<(), DecodeError> {
+        let left = self.rest.len();
+        if needed <= left {
+            return Ok(());
+        }
+        Err(self.error(field, Fault::Short { needed, left }))
+    }
+
+    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
+        self.need(field, 1)?;
+        Ok(self.rest.get_u8())
+    }
+
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
+        self.need(field, 4)?;
+        Ok(self.rest.get_u32_le())
+    }
+
+    pub(crate) fn i64(&mut self, field: &'static str) -> Result<i64, DecodeError> {
+        self.need(field, 8)?;
+        Ok(self.rest.get_i64_le())
+    }
+
+    pub(crate) fn f64s<const N: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<[f64; N], DecodeError> {
+        self.need(field, 8 * N)?;
+        Ok(std::array::from_fn(|_| self.rest.get_f64_le()))
+    }
+
+    /// The count of a sequence whose elements take at least `each` bytes; it fits the message.
+    pub(crate) fn count(&mut self, field: &'static str, each: usize) -> Result<usize, DecodeError> {
+        let count = self.u32(field)?;
+        let left = self.rest.len();
+        match usize::try_from(count) {
+            Ok(elements) if elements <= left / each => Ok(elements),
+            _ => Err(self.error(field, Fault::Count { count, each, left })),
+        }
+    }
+
+    /// The next `len` bytes, sharing the message's memory.
+    pub(crate) fn slice(&mut self, field: &'static str, len: usize) -> Result<Bytes, DecodeError> {
+        self.need(field, len)?;
+        Ok(self.rest.split_to(len))
+    }
+
+    pub(crate) fn text(&mut self, field: &'static str) -> Result<Text, DecodeError> {
+        let len = self.count(field, 1)?;
+        let bytes = self.slice(field, len)?;
+        Text::new(bytes).map_err(|at| self.error(field, Fault::Text { at }))
+    }
+
+    /// Refuses bytes after the last field.
+    pub(crate) fn finish(self, last_field: &'static str) -> Result<(), DecodeError> {
+        match self.rest.len() {
+            0 => Ok(()),
+            left => Err(self.error(last_field, Fault::Trailing { left })),
+        }
+    }
+}
+
+/// Appends fields to a message whose exact size was given.
+pub(crate) struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new(encoded_len: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(encoded_len),
+        }
+    }
+
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.bytes.put_u32_le(value);
+    }
+
+    pub(crate) fn i64(&mut self, value: i64) {
+        self.bytes.put_i64_le(value);
+    }
+
+    pub(crate) fn f64s(&mut self, values: &[f64]) {
+        for value in values {
+            self.bytes.put_f64_le(*value);
+        }
+    }
+
+    pub(crate) fn count(&mut self, count: usize) {
+        self.u32(u32::try_from(count).expect("no message here reaches 4 GiB, so no count does"));
+    }
+
+    pub(crate) fn slice(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.count(text.len());
+        self.slice(text.as_bytes());
+    }
+
+    /// The message. Length and capacity are equal, so this does not allocate.
+    pub(crate) fn finish(self) -> Bytes {
+        debug_assert_eq!(
+            self.bytes.len(),
+            self.bytes.capacity(),
+            "encoded_len was not exact"
+        );
+        Bytes::from(self.bytes)
+    }
+}
