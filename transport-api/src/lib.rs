@@ -24,7 +24,7 @@
 //! # }
 //! # block_on(async {
 //! let mut registry = Registry::default();
-//! registry.register(local::Factory)?;
+//! registry.register(local::Factory::default())?;
 //! let transport = registry.open(&TransportConfig::parse("local:example")?).await?;
 //!
 //! let topic = TopicName::parse("vehicle1/scan")?;
@@ -46,7 +46,7 @@ pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod gap;
-// pub mod local;
+pub mod local;
 pub mod meeting;
 pub mod message;
 
