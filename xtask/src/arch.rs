@@ -1,0 +1,380 @@
+//! Which crate may depend on which: the table is the architecture.
+
+use std::collections::BTreeSet;
+
+use crate::workspace::{Kind, Workspace};
+
+/// The arrows that may leave one of our crates to others of ours.
+struct Arrows {
+    from: &'static str,
+    shipped: &'static [&'static str],
+    /// For tests, examples and benches, besides those of `shipped`.
+    dev: &'static [&'static str],
+}
+
+const CONFORMANCE: &[&str] = &["transport-conformance"];
+const BACKENDS: &[&str] = &["transport-mqtt", "transport-zenoh", "transport-rosmaster"];
+
+/// One line per crate. A crate that is not here may not exist.
+const ARROWS: &[Arrows] = &[
+    Arrows {
+        from: "lidar-messages",
+        shipped: &[],
+        dev: &[],
+    },
+    Arrows {
+        from: "lidar-scene",
+        shipped: &[],
+        dev: &[],
+    },
+    Arrows {
+        from: "lidar-sensor",
+        shipped: &["lidar-messages", "lidar-scene"],
+        dev: &[],
+    },
+    Arrows {
+        from: "lidar-detector",
+        shipped: &["lidar-messages"],
+        dev: &["lidar-sensor", "lidar-scene"],
+    },
+    Arrows {
+        from: "latency-timeline",
+        shipped: &[],
+        dev: &[],
+    },
+    Arrows {
+        from: "transport-api",
+        shipped: &[],
+        dev: CONFORMANCE,
+    },
+    Arrows {
+        from: "transport-conformance",
+        shipped: &["transport-api"],
+        dev: &[],
+    },
+    Arrows {
+        from: "transport-mqtt",
+        shipped: &["transport-api"],
+        dev: CONFORMANCE,
+    },
+    Arrows {
+        from: "transport-zenoh",
+        shipped: &["transport-api"],
+        dev: CONFORMANCE,
+    },
+    Arrows {
+        from: "transport-rosmaster",
+        shipped: &["transport-api"],
+        dev: CONFORMANCE,
+    },
+    Arrows {
+        from: "backends",
+        shipped: &[
+            "transport-api",
+            "transport-mqtt",
+            "transport-zenoh",
+            "transport-rosmaster",
+        ],
+        dev: &[],
+    },
+    Arrows {
+        from: "vehicle",
+        shipped: &[
+            "transport-api",
+            "lidar-messages",
+            "lidar-sensor",
+            "latency-timeline",
+        ],
+        dev: &["lidar-scene"],
+    },
+    Arrows {
+        from: "edge",
+        shipped: &[
+            "transport-api",
+            "lidar-messages",
+            "lidar-sensor",
+            "lidar-detector",
+            "latency-timeline",
+        ],
+        dev: &["lidar-scene"],
+    },
+    Arrows {
+        from: "roundtrip",
+        shipped: &[
+            "backends",
+            "transport-api",
+            "vehicle",
+            "edge",
+            "lidar-messages",
+            "lidar-scene",
+            "lidar-sensor",
+            "lidar-detector",
+            "latency-timeline",
+        ],
+        dev: BACKENDS,
+    },
+    Arrows {
+        from: "benches",
+        shipped: &[
+            "backends",
+            "transport-api",
+            "transport-mqtt",
+            "transport-zenoh",
+            "transport-rosmaster",
+            "vehicle",
+            "edge",
+            "lidar-messages",
+            "lidar-scene",
+            "lidar-sensor",
+            "lidar-detector",
+            "latency-timeline",
+        ],
+        dev: &["roundtrip"],
+    },
+    Arrows {
+        from: "xtask",
+        shipped: &[],
+        dev: &[],
+    },
+];
+
+/// A library that belongs to one backend: nobody else may name it, so no type of it can appear in
+/// anybody else's interface. `benches` may, to compare with the library used bare.
+const LIBRARIES: &[(&str, &str)] = &[
+    ("rumqttc", "transport-mqtt"),
+    ("rumqttd", "transport-mqtt"),
+    ("zenoh", "transport-zenoh"),
+    ("zenoh-ext", "transport-zenoh"),
+    ("rosrust", "transport-rosmaster"),
+    ("roslibrust", "transport-rosmaster"),
+    ("ros-core-rs", "transport-rosmaster"),
+];
+
+const RUNTIMES: &[&str] = &["tokio", "async-std", "smol"];
+
+/// Crates that nothing may pull in, however indirectly: `(crate, may not be built with, why)`.
+const NEVER: &[(&str, &[&str], &str)] = &[
+    (
+        "transport-api",
+        RUNTIMES,
+        "the contract runs on any async runtime",
+    ),
+    ("lidar-messages", RUNTIMES, "the codec is plain computation"),
+    ("lidar-scene", RUNTIMES, "ray casting is plain computation"),
+    (
+        "lidar-sensor",
+        RUNTIMES,
+        "a sensor is read by a thread of its own",
+    ),
+    ("lidar-detector", RUNTIMES, "detection is plain computation"),
+    (
+        "latency-timeline",
+        RUNTIMES,
+        "arithmetic on stamps is plain computation",
+    ),
+];
+
+/// Arrows that the table does not allow, rows of the table without a crate, and crates without a
+/// description.
+pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
+    let mut findings = Vec::new();
+    let ours: BTreeSet<&str> = workspace.members.iter().map(|m| m.name.as_str()).collect();
+    for row in ARROWS.iter().filter(|row| !ours.contains(row.from)) {
+        findings.push(format!(
+            "xtask/src/arch.rs has a row for `{}`, which is not a member of the workspace; remove it",
+            row.from
+        ));
+    }
+    for member in &workspace.members {
+        if member
+            .description
+            .as_deref()
+            .is_none_or(|d| d.is_empty() || d == "TODO")
+        {
+            findings.push(format!(
+                "`{}` has no description in its Cargo.toml",
+                member.name
+            ));
+        }
+        let Some(row) = ARROWS.iter().find(|row| row.from == member.name) else {
+            findings.push(format!(
+                "`{}` has no row in xtask/src/arch.rs; say there what it may depend on",
+                member.name
+            ));
+            continue;
+        };
+        for dependency in &member.dependencies {
+            let to = dependency.name.as_str();
+            let dev = dependency.kind == Kind::Dev;
+            let arrow = if dev { "->(dev)" } else { "->" };
+            if ours.contains(to) && !row.shipped.contains(&to) && !(dev && row.dev.contains(&to)) {
+                findings.push(format!(
+                    "{} {arrow} {to} is not allowed: {}",
+                    member.name,
+                    rule(row, dev)
+                ));
+            }
+            let library = LIBRARIES.iter().find(|(library, _)| *library == to);
+            if let Some((_, owner)) = library
+                && ![*owner, "benches"].contains(&member.name.as_str())
+            {
+                findings.push(format!(
+                    "{} {arrow} {to} is not allowed: only `{owner}` (and `benches`) may name it",
+                    member.name
+                ));
+            }
+        }
+    }
+    for (name, never, why) in NEVER {
+        for (found, way) in workspace.tree(name) {
+            if never.contains(&found) {
+                findings.push(format!("{} is not allowed: {why}", way.join(" -> ")));
+            }
+        }
+    }
+    findings
+}
+
+fn rule(row: &Arrows, dev: bool) -> String {
+    let mut allowed = row.shipped.to_vec();
+    if dev {
+        allowed.extend(row.dev);
+    }
+    match allowed.as_slice() {
+        [] => format!("`{}` depends on none of our crates", row.from),
+        allowed => format!(
+            "of our crates `{}` may use only {}",
+            row.from,
+            allowed.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::{Dependency, Package};
+
+    /// Our crates, all of them, with these extra arrows `(from, to, kind)`.
+    fn workspace(arrows: &[(&str, &str, Kind)]) -> Workspace {
+        let mut workspace = Workspace::default();
+        for row in ARROWS {
+            let dependencies = arrows
+                .iter()
+                .filter(|(from, ..)| *from == row.from)
+                .map(|(_, to, kind)| Dependency {
+                    name: (*to).to_owned(),
+                    kind: *kind,
+                })
+                .collect();
+            workspace.members.push(Package {
+                name: row.from.to_owned(),
+                description: Some("a crate".to_owned()),
+                dependencies,
+                ..Package::default()
+            });
+        }
+        for (from, to, kind) in arrows {
+            if *kind == Kind::Shipped {
+                let uses = workspace.built_with.entry((*from).to_owned()).or_default();
+                uses.insert((*to).to_owned());
+            }
+        }
+        workspace
+    }
+
+    #[test]
+    fn allowed_arrows_pass() {
+        let findings = check(&workspace(&[
+            ("transport-mqtt", "transport-api", Kind::Shipped),
+            ("transport-mqtt", "transport-conformance", Kind::Dev),
+            ("transport-mqtt", "rumqttc", Kind::Shipped),
+            ("transport-mqtt", "tokio", Kind::Shipped),
+            ("benches", "rumqttc", Kind::Shipped),
+        ]));
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+
+    #[test]
+    fn an_arrow_outside_the_table_is_named_with_its_rule() {
+        for (from, to, kind, said) in [
+            (
+                "transport-mqtt",
+                "transport-zenoh",
+                Kind::Shipped,
+                "may use only transport-api",
+            ),
+            (
+                "lidar-sensor",
+                "transport-api",
+                Kind::Shipped,
+                "lidar-messages, lidar-scene",
+            ),
+            ("vehicle", "backends", Kind::Shipped, "may use only"),
+            (
+                "edge",
+                "transport-mqtt",
+                Kind::Dev,
+                "edge ->(dev) transport-mqtt",
+            ),
+            (
+                "transport-mqtt",
+                "transport-conformance",
+                Kind::Shipped,
+                "may use only",
+            ),
+            (
+                "lidar-scene",
+                "lidar-messages",
+                Kind::Shipped,
+                "depends on none of our crates",
+            ),
+            (
+                "roundtrip",
+                "rumqttc",
+                Kind::Shipped,
+                "only `transport-mqtt`",
+            ),
+            ("vehicle", "zenoh", Kind::Dev, "only `transport-zenoh`"),
+        ] {
+            let findings = check(&workspace(&[(from, to, kind)]));
+            assert_eq!(findings.len(), 1, "{from} -> {to}: {findings:?}");
+            assert!(
+                findings[0].contains(from) && findings[0].contains(to),
+                "{findings:?}"
+            );
+            assert!(findings[0].contains(said), "{findings:?}");
+        }
+    }
+
+    #[test]
+    fn a_runtime_under_the_contract_is_found_with_the_way_to_it() {
+        let findings = check(&workspace(&[
+            ("transport-api", "harmless", Kind::Shipped),
+            ("harmless", "tokio", Kind::Shipped),
+        ]));
+        assert_eq!(
+            findings,
+            [
+                "transport-api -> harmless -> tokio is not allowed: the contract runs on any async runtime"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_crate_without_a_row_and_a_row_without_a_crate_are_findings() {
+        let mut workspace = workspace(&[]);
+        workspace.members.retain(|member| member.name != "edge");
+        workspace.members.push(Package {
+            name: "newcomer".to_owned(),
+            ..Package::default()
+        });
+        let findings = check(&workspace).join("\n");
+        assert!(findings.contains("row for `edge`"), "{findings}");
+        assert!(findings.contains("`newcomer` has no row"), "{findings}");
+        assert!(
+            findings.contains("`newcomer` has no description"),
+            "{findings}"
+        );
+    }
+}
