@@ -78,8 +78,14 @@ const ARROWS: &[Arrows] = &[
         dev: &[],
     },
     Arrows {
+        from: "exchange",
+        shipped: &["transport-api", "lidar-messages", "latency-timeline"],
+        dev: &[],
+    },
+    Arrows {
         from: "vehicle",
         shipped: &[
+            "exchange",
             "transport-api",
             "lidar-messages",
             "lidar-sensor",
@@ -90,6 +96,7 @@ const ARROWS: &[Arrows] = &[
     Arrows {
         from: "edge",
         shipped: &[
+            "exchange",
             "transport-api",
             "lidar-messages",
             "lidar-sensor",
@@ -102,6 +109,7 @@ const ARROWS: &[Arrows] = &[
         from: "roundtrip",
         shipped: &[
             "backends",
+            "exchange",
             "transport-api",
             "vehicle",
             "edge",
@@ -117,6 +125,7 @@ const ARROWS: &[Arrows] = &[
         from: "benches",
         shipped: &[
             "backends",
+            "exchange",
             "transport-api",
             "transport-mqtt",
             "transport-zenoh",
@@ -142,12 +151,8 @@ const ARROWS: &[Arrows] = &[
 /// anybody else's interface. `benches` may, to compare with the library used bare.
 const LIBRARIES: &[(&str, &str)] = &[
     ("rumqttc", "transport-mqtt"),
-    ("rumqttd", "transport-mqtt"),
     ("zenoh", "transport-zenoh"),
-    ("zenoh-ext", "transport-zenoh"),
-    ("rosrust", "transport-rosmaster"),
-    ("roslibrust", "transport-rosmaster"),
-    ("ros-core-rs", "transport-rosmaster"),
+    ("dxr", "transport-rosmaster"),
 ];
 
 const RUNTIMES: &[&str] = &["tokio", "async-std", "smol"];

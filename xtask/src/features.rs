@@ -23,7 +23,7 @@ const TRANSPORTS: &[Transport] = &[
     },
     Transport {
         feature: "rosmaster",
-        marks: &["transport-rosmaster", "rosrust"],
+        marks: &["transport-rosmaster", "dxr"],
     },
 ];
 

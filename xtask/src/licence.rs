@@ -19,14 +19,14 @@ const ALLOWED: &[&str] = &[
 /// `(crate, licence, why it is used all the same)`.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
-        "colored",
-        "MPL-2.0",
-        "file-level copyleft, used unchanged; comes with rosrust",
-    ),
-    (
         "option-ext",
         "MPL-2.0",
-        "file-level copyleft, used unchanged; comes with rosrust",
+        "copyleft per file, used unchanged; comes with zenoh",
+    ),
+    (
+        "webpki-roots",
+        "CDLA-Permissive-2.0",
+        "data, not code: root certificates, free to pass on; comes with TLS",
     ),
 ];
 
