@@ -1,9 +1,9 @@
 //! What publishers and subscribers count.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Counts of one publisher since it was created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublisherCounters {
     /// Messages taken over; each ends in exactly one of the counts below.
     pub accepted: u64,
@@ -22,7 +22,7 @@ pub struct PublisherCounters {
 }
 
 /// Counts of one subscriber since it was created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubscriberCounters {
     /// Samples handed to the app.
     pub received: u64,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::capability::Capabilities;
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::subscriber::Subscriber;
 use crate::topic::{TopicFilter, TopicName};
 
 /// What is running and where it is connected to; printed at start and kept with results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransportInfo {
     /// URL scheme it was opened with.
     pub scheme: String,

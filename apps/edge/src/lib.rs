@@ -1,1 +1,270 @@
-//! TODO
+//! The edge: receives scans or clouds, converts, detects, answers.
+//!
+//! It names no transport. One dedicated thread receives, works and publishes, so a scan changes
+//! threads only inside the transport and, if it has one, the detector's thread pool. The newest scan
+//! comes first: what does not fit the queue while the detector works is dropped there and counted.
+
+use std::fmt;
+use std::task::Poll;
+use std::time::Duration;
+
+use exchange::{Topics, pack};
+use latency_timeline::{Clock, Point, Timeline};
+use lidar_detector::{Detector, to_detection_array};
+use lidar_messages::{PointCloud2, VelodyneScan};
+use lidar_sensor::{Convention, Converter};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use transport_api::{
+    Error, Message, Metadata, Publisher, PublisherCounters, PublisherExt, Qos, Result, Sample,
+    Sequence, Stage, Subscriber, SubscriberCounters, TopicFilter, Transport,
+};
+
+/// How an edge works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where scans come in and objects go out.
+    pub topics: Topics,
+    /// Quality of service of scans.
+    pub scan_qos: Qos,
+    /// Quality of service of object lists.
+    pub objects_qos: Qos,
+    /// Angle convention of the conversion.
+    pub convention: Convention,
+    /// The clock of the stamps.
+    pub clock: Clock,
+}
+
+/// What an edge has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Object lists published.
+    pub answered: u64,
+    /// Messages that were no scan or cloud.
+    pub undecodable: u64,
+    /// Clouds that the detector refused.
+    pub undetected: u64,
+    /// Object lists that the transport did not take.
+    pub unpublished: u64,
+    /// The subscriber of scans.
+    pub scans: SubscriberCounters,
+    /// The subscriber of clouds.
+    pub clouds: SubscriberCounters,
+    /// The publisher of object lists.
+    pub objects: PublisherCounters,
+}
+
+/// An edge whose subscriptions are active.
+pub struct Edge {
+    scans: Box<dyn Subscriber>,
+    clouds: Box<dyn Subscriber>,
+    stage: DetectionStage,
+}
+
+impl fmt::Debug for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edge")
+            .field("detector", &self.stage.detector.name())
+            .finish()
+    }
+}
+
+/// From a received message to a published answer.
+struct DetectionStage {
+    detector: Box<dyn Detector + Send>,
+    converter: Converter,
+    publisher: Box<dyn Publisher>,
+    answers: Sequence,
+    clock: Clock,
+    report: Report,
+}
+
+/// What a message carries.
+#[derive(Clone, Copy)]
+enum Kind {
+    Scan,
+    Cloud,
+}
+
+impl Edge {
+    /// Subscribes; the edge answers from the moment [`Edge::run`] is called. Not cancel-safe.
+    ///
+    /// # Errors
+    /// What the transport answers.
+    pub async fn open(
+        transport: &dyn Transport,
+        detector: Box<dyn Detector + Send>,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let topics = &settings.topics;
+        let publisher = transport
+            .publisher(
+                &topics.objects,
+                &exchange::objects_schema()?,
+                settings.objects_qos,
+            )
+            .await?;
+        let subscribe = async |topic, schema| {
+            transport
+                .subscriber(&TopicFilter::from(topic), &schema, settings.scan_qos)
+                .await
+        };
+        Ok(Self {
+            scans: subscribe(&topics.scan, exchange::scan_schema()?).await?,
+            clouds: subscribe(&topics.cloud, exchange::cloud_schema()?).await?,
+            stage: DetectionStage {
+                detector,
+                converter: Converter::new(settings.convention),
+                publisher,
+                answers: Sequence::random(),
+                clock: settings.clock,
+                report: Report::default(),
+            },
+        })
+    }
+
+    /// Answers until `stop` becomes true or its sender is gone, or the transport ends. Not
+    /// cancel-safe: a dropped future leaves the thread running until `stop`.
+    ///
+    /// # Errors
+    /// The thread could not be started or ended by a panic.
+    pub async fn run(self, stop: watch::Receiver<bool>) -> Result<Report> {
+        let runtime = tokio::runtime::Handle::current();
+        let (done, finished) = tokio::sync::oneshot::channel();
+        let work = move || {
+            // The receiver is gone only if `run` was dropped; then nobody wants the report.
+            let _ = done.send(runtime.block_on(self.answer_all(stop)));
+        };
+        std::thread::Builder::new()
+            .name("edge".to_owned())
+            .spawn(work)
+            .map_err(|error| Error::config("the edge's thread").with_source(error))?;
+        finished.await.map_err(|_| {
+            Error::new(
+                transport_api::ErrorKind::Backend,
+                "run edge",
+                "the edge's thread panicked",
+            )
+        })
+    }
+
+    async fn answer_all(mut self, mut stop: watch::Receiver<bool>) -> Report {
+        loop {
+            let next = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => None,
+                next = receive(&mut *self.scans, &mut *self.clouds) => next,
+            };
+            match next {
+                Some((kind, Ok(sample))) => self.stage.answer(kind, sample).await,
+                Some((_, Err(error))) => tracing::error!(%error, "scans are not received"),
+                None => break,
+            }
+        }
+        let flushed = self.stage.publisher.flush(Stage::Written);
+        // The transport may be closed already; then there is nothing left to flush.
+        let _ = tokio::time::timeout(Duration::from_secs(1), flushed).await;
+        Report {
+            scans: self.scans.counters(),
+            clouds: self.clouds.counters(),
+            objects: self.stage.publisher.counters(),
+            ..self.stage.report
+        }
+    }
+}
+
+/// The next message of either subscriber; `None` when both have ended.
+async fn receive(
+    scans: &mut dyn Subscriber,
+    clouds: &mut dyn Subscriber,
+) -> Option<(Kind, Result<Sample>)> {
+    std::future::poll_fn(|cx| {
+        let scan = scans.poll_recv(cx);
+        if let Poll::Ready(Some(sample)) = scan {
+            return Poll::Ready(Some((Kind::Scan, sample)));
+        }
+        match (scan, clouds.poll_recv(cx)) {
+            (_, Poll::Ready(Some(sample))) => Poll::Ready(Some((Kind::Cloud, sample))),
+            (Poll::Ready(None), Poll::Ready(None)) => Poll::Ready(None),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}
+
+impl DetectionStage {
+    async fn answer(&mut self, kind: Kind, sample: Sample) {
+        let clock = self.clock;
+        let mut timeline = Timeline::default();
+        timeline.set(Point::EdgeIn, clock.now());
+        let cloud = match self.cloud(kind, &sample, &mut timeline) {
+            Ok(cloud) => cloud,
+            Err(error) => {
+                self.report.undecodable += 1;
+                return warn_sometimes(self.report.undecodable, &sample, &error);
+            }
+        };
+        timeline.set(Point::Converted, clock.now());
+
+        timeline.set(Point::DetectorIn, clock.now());
+        let detections = match self.detector.detect(&cloud) {
+            Ok(detections) => detections,
+            Err(error) => {
+                self.report.undetected += 1;
+                return warn_sometimes(self.report.undetected, &sample, &error);
+            }
+        };
+        timeline.set(Point::DetectorOut, clock.now());
+
+        timeline.set(Point::AnswerIn, clock.now());
+        let payload = to_detection_array(cloud.header, &detections).encode();
+        timeline.set(Point::AnswerOut, clock.now());
+        let meta = Metadata {
+            id: Some(self.answers.next_id()),
+            correlation: sample.meta.id,
+            stamps: pack(&timeline, clock.id()),
+            trace: sample.meta.trace,
+            schema: None,
+        };
+        match self.publisher.publish(Message { payload, meta }).await {
+            // The answer's fate is seen by the vehicle; nothing waits for the token.
+            Ok(_token) => self.report.answered += 1,
+            Err(error) => {
+                self.report.unpublished += 1;
+                warn_sometimes(self.report.unpublished, &sample, &error);
+            }
+        }
+    }
+
+    /// Decodes and, for a scan, converts; the error is for the log.
+    fn cloud(
+        &mut self,
+        kind: Kind,
+        sample: &Sample,
+        timeline: &mut Timeline,
+    ) -> Result<PointCloud2, String> {
+        let bytes = sample.payload.clone();
+        match kind {
+            Kind::Scan => {
+                let scan = VelodyneScan::decode(bytes).map_err(|error| error.to_string())?;
+                timeline.set(Point::EdgeOut, self.clock.now());
+                self.converter
+                    .convert(&scan)
+                    .map_err(|error| error.to_string())
+            }
+            Kind::Cloud => {
+                let cloud = PointCloud2::decode(bytes).map_err(|error| error.to_string())?;
+                timeline.set(Point::EdgeOut, self.clock.now());
+                Ok(cloud)
+            }
+        }
+    }
+}
+
+/// Logs the first, the second, the fourth, the eighth … of a kind of failure.
+fn warn_sometimes(count: u64, sample: &Sample, error: &dyn fmt::Display) {
+    if count.is_power_of_two() {
+        tracing::warn!(topic = %sample.topic, bytes = sample.payload.len(), count, %error,
+            "message not answered");
+    }
+}

@@ -1,1 +1,174 @@
-//! TODO
+//! The vehicle: publishes scans on an open-loop schedule and times the answers.
+//!
+//! It names no transport. A dedicated thread keeps the absolute schedule and publishes; the answers
+//! are received on the async runtime. Nothing is shared between the two while a trial runs: the
+//! records of both are joined afterwards, by sequence number, so that every offered scan ends in
+//! exactly one [`latency_timeline::Status`].
+
+mod answers;
+mod feed;
+mod record;
+mod schedule;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exchange::Topics;
+use latency_timeline::Clock;
+use tokio::sync::watch;
+use transport_api::{Error, ErrorKind, Qos, Result, Sequence, TopicFilter, Transport};
+
+pub use feed::{DataType, Feed};
+pub use record::{Losses, SampleRecord, Trial};
+
+use answers::{Answers, Echo};
+use schedule::Sender;
+
+/// How a trial runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where scans go out and objects come in.
+    pub topics: Topics,
+    /// Quality of service of scans.
+    pub scan_qos: Qos,
+    /// Quality of service of object lists.
+    pub objects_qos: Qos,
+    /// Scans per second.
+    pub rate: f64,
+    /// Echoes of an empty scan before anything else is sent.
+    pub handshake: u64,
+    /// Scans sent and not measured, to warm up.
+    pub warmup: u64,
+    /// Scans measured.
+    pub samples: u64,
+    /// How long the first echo may take.
+    pub ready_timeout: Duration,
+    /// The clock of the stamps.
+    pub clock: Clock,
+}
+
+/// How far a trial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many echoes came back.
+    Handshake(u64),
+    /// So many scans, warm-up included, were answered.
+    Answered(u64),
+    /// The last scan was sent; waiting for answers.
+    Draining,
+}
+
+/// Shortest drain after the last scan.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long the last echo, which tells the losses apart, may take.
+const LAST_ECHO: Duration = Duration::from_secs(2);
+
+/// Runs one trial. `stop` ends it early, keeping what was measured. Not cancel-safe: a dropped
+/// future leaves the sending thread running until `stop`.
+///
+/// # Errors
+/// The transport refuses, the rate is not a positive number, or no edge answers within
+/// [`Settings::ready_timeout`].
+pub async fn drive(
+    transport: &dyn Transport,
+    feed: Feed,
+    settings: &Settings,
+    stop: watch::Receiver<bool>,
+    progress: impl Fn(Progress),
+) -> Result<Trial> {
+    let period = match Duration::try_from_secs_f64(1.0 / settings.rate) {
+        Ok(period) if settings.rate > 0.0 && !period.is_zero() => period,
+        _ => {
+            let message = format!(
+                "rate {} is not a positive number of scans a second",
+                settings.rate
+            );
+            return Err(Error::config(message));
+        }
+    };
+    let (topic, schema) = match feed.data_type() {
+        DataType::Scan => (&settings.topics.scan, exchange::scan_schema()?),
+        DataType::Cloud => (&settings.topics.cloud, exchange::cloud_schema()?),
+    };
+    let objects = TopicFilter::from(&settings.topics.objects);
+    let subscriber = transport
+        .subscriber(&objects, &exchange::objects_schema()?, settings.objects_qos)
+        .await?;
+    let publisher = Arc::from(
+        transport
+            .publisher(topic, &schema, settings.scan_qos)
+            .await?,
+    );
+    let mut sequence = Sequence::random();
+    let total = settings.warmup.saturating_add(settings.samples);
+    let mut answers = Answers::new(subscriber, sequence.source(), settings.clock, &progress);
+    let mut echo = Echo::new(Arc::clone(&publisher), feed.empty(), stop.clone());
+
+    let deadline = Instant::now() + settings.ready_timeout;
+    let mut before = None;
+    for n in 0..settings.handshake.max(1) {
+        before = echo.once(&mut sequence, &mut answers, deadline).await?;
+        if before.is_none() {
+            break;
+        }
+        progress(Progress::Handshake(n + 1));
+    }
+    let Some(before) = before else {
+        // Stopped before the edge was there: nothing was measured.
+        return Ok(Trial::interrupted(publisher.counters(), answers.counters()));
+    };
+    answers.begin();
+
+    let first = sequence.count();
+    let ids = (0..total).map(|_| sequence.next_id()).collect();
+    let clock = settings.clock;
+    let sender = Sender {
+        publisher: Arc::clone(&publisher),
+        feed,
+        ids,
+        period,
+        clock,
+        stop: stop.clone(),
+    };
+    let mut sending = sender.start()?;
+    let sent = loop {
+        tokio::select! {
+            biased;
+            answer = answers.next() => answer?,
+            sent = &mut sending => break sent.map_err(|_| {
+                Error::new(ErrorKind::Backend, "run vehicle", "the sending thread panicked")
+            })?,
+        }
+    };
+    progress(Progress::Draining);
+    let expected = sent.iter().filter(|sent| sent.accepted).count();
+    let drain = tokio::time::sleep(DRAIN.max(5 * answers.slowest(&sent)));
+    tokio::pin!(drain);
+    while answers.count() < expected {
+        tokio::select! {
+            biased;
+            answer = answers.next() => answer?,
+            () = &mut drain => break,
+        }
+    }
+
+    // One more echo says how many scans the edge has answered in all: that splits the losses by
+    // direction, also at the tail. Without it the split is unknown, not zero.
+    let after = echo
+        .once(&mut sequence, &mut answers, Instant::now() + LAST_ECHO)
+        .await;
+    let after = after.unwrap_or_default();
+    let rejected = sent.iter().filter(|sent| !sent.accepted).count() as u64;
+    let losses = after.map(|after| Losses::between(before, after, rejected, answers.missed()));
+    let interrupted = *stop.borrow();
+    Ok(Trial {
+        samples: record::join(&sent, answers.take(), first, settings.warmup),
+        losses,
+        interrupted,
+        unrelated: answers.unrelated(),
+        undecodable: answers.undecodable(),
+        publisher: publisher.counters(),
+        subscriber: answers.counters(),
+    })
+}

@@ -1,0 +1,242 @@
+//! The answers as they arrive, and single echoes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use exchange::unpack;
+use latency_timeline::{Clock, Point, Timeline};
+use lidar_messages::Detection3DArray;
+use tokio::sync::watch;
+use transport_api::{
+    Error, ErrorKind, Message, Publisher, PublisherExt, Result, Sample, Sequence, Subscriber,
+    SubscriberCounters, SubscriberExt,
+};
+
+use crate::Progress;
+use crate::schedule::Sent;
+
+/// One answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// The stamps of the edge and the vehicle's stamps of the way back.
+    pub(crate) timeline: Timeline,
+    /// Payload bytes.
+    pub(crate) bytes: usize,
+    /// Objects in the list.
+    pub(crate) objects: usize,
+    /// How often it arrived again.
+    pub(crate) repeats: u32,
+}
+
+/// Receives answers and notes them by the sequence number of the scan they answer.
+pub(crate) struct Answers<'a> {
+    subscriber: Box<dyn Subscriber>,
+    source: u64,
+    clock: Clock,
+    progress: &'a dyn Fn(Progress),
+    noted: HashMap<u64, Answer>,
+    /// The answer that came last: the scan's number and the edge's own number.
+    last: Option<EchoPoint>,
+    missed_before: u64,
+    unrelated: u64,
+    undecodable: u64,
+}
+
+/// An answered scan: its number, and how many answers the edge had sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EchoPoint {
+    pub(crate) sent: u64,
+    pub(crate) edge: u64,
+}
+
+impl<'a> Answers<'a> {
+    pub(crate) fn new(
+        subscriber: Box<dyn Subscriber>,
+        source: u64,
+        clock: Clock,
+        progress: &'a dyn Fn(Progress),
+    ) -> Self {
+        Self {
+            subscriber,
+            source,
+            clock,
+            progress,
+            noted: HashMap::new(),
+            last: None,
+            missed_before: 0,
+            unrelated: 0,
+            undecodable: 0,
+        }
+    }
+
+    /// Forgets the answers so far: what follows is the trial.
+    pub(crate) fn begin(&mut self) {
+        self.noted.clear();
+        self.missed_before = self.subscriber.counters().missed;
+    }
+
+    /// Receives and notes one answer. Cancel-safe.
+    ///
+    /// # Errors
+    /// The subscription has ended, or the edge publishes another type.
+    pub(crate) async fn next(&mut self) -> Result<()> {
+        let sample = self.subscriber.recv().await;
+        let reply_in = self.clock.now();
+        match sample {
+            Some(Ok(sample)) => {
+                self.note(sample, reply_in);
+                Ok(())
+            }
+            Some(Err(error)) => Err(error),
+            None => Err(Error::closed("receive answers")),
+        }
+    }
+
+    fn note(&mut self, sample: Sample, reply_in: i64) {
+        let Some(scan) = sample
+            .meta
+            .correlation
+            .filter(|scan| scan.source == self.source)
+        else {
+            self.unrelated += 1;
+            return;
+        };
+        if let Some(answer) = self.noted.get_mut(&scan.seq) {
+            answer.repeats += 1;
+            return;
+        }
+        let mut timeline = Timeline::default();
+        unpack(&sample.meta.stamps, &mut timeline);
+        timeline.set(Point::ReplyIn, reply_in);
+        let bytes = sample.payload.len();
+        let objects = match Detection3DArray::decode(sample.payload) {
+            Ok(list) => list.detections.len(),
+            Err(error) => {
+                self.undecodable += 1;
+                if self.undecodable.is_power_of_two() {
+                    tracing::warn!(%error, count = self.undecodable, "answer not decodable");
+                }
+                return;
+            }
+        };
+        timeline.set(Point::ReplyOut, self.clock.now());
+        timeline.set(Point::End, self.clock.now());
+        if let Some(id) = sample.meta.id {
+            self.last = Some(EchoPoint {
+                sent: scan.seq,
+                edge: id.seq,
+            });
+        }
+        self.noted.insert(
+            scan.seq,
+            Answer {
+                timeline,
+                bytes,
+                objects,
+                repeats: 0,
+            },
+        );
+        (self.progress)(Progress::Answered(self.noted.len() as u64));
+    }
+
+    /// Answers of different scans.
+    pub(crate) fn count(&self) -> usize {
+        self.noted.len()
+    }
+
+    /// Answers that got lost on the way back since [`Answers::begin`], by the edge's numbers.
+    pub(crate) fn missed(&self) -> u64 {
+        self.subscriber
+            .counters()
+            .missed
+            .saturating_sub(self.missed_before)
+    }
+
+    /// The longest round trip so far.
+    pub(crate) fn slowest(&self, sent: &[Sent]) -> Duration {
+        let longest = sent.iter().filter_map(|sent| {
+            let end = self.noted.get(&sent.id.seq)?.timeline.get(Point::End)?;
+            Some(end.wrapping_sub(sent.timeline.get(Point::Start)?))
+        });
+        Duration::from_nanos(u64::try_from(longest.max().unwrap_or(0)).unwrap_or(0))
+    }
+
+    pub(crate) fn take(&mut self) -> HashMap<u64, Answer> {
+        std::mem::take(&mut self.noted)
+    }
+
+    pub(crate) fn unrelated(&self) -> u64 {
+        self.unrelated
+    }
+
+    pub(crate) fn undecodable(&self) -> u64 {
+        self.undecodable
+    }
+
+    pub(crate) fn counters(&self) -> SubscriberCounters {
+        self.subscriber.counters()
+    }
+}
+
+/// Sends an empty scan and waits for its answer: the whole path without its load.
+pub(crate) struct Echo {
+    publisher: Arc<dyn Publisher>,
+    payload: Bytes,
+    stop: watch::Receiver<bool>,
+}
+
+/// How long one echo may take before the next try.
+const TRY: Duration = Duration::from_millis(500);
+
+impl Echo {
+    pub(crate) fn new(
+        publisher: Arc<dyn Publisher>,
+        payload: Bytes,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            publisher,
+            payload,
+            stop,
+        }
+    }
+
+    /// One echo, tried again until `deadline`; `None` if stopped before. Not cancel-safe.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] without an answer; what the transport answers.
+    pub(crate) async fn once(
+        &mut self,
+        sequence: &mut Sequence,
+        answers: &mut Answers<'_>,
+        deadline: Instant,
+    ) -> Result<Option<EchoPoint>> {
+        while Instant::now() < deadline {
+            let id = sequence.next_id();
+            let _token = self
+                .publisher
+                .publish(Message::new(self.payload.clone()).with_id(id))
+                .await?;
+            let wait = tokio::time::sleep(TRY);
+            tokio::pin!(wait);
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = self.stop.wait_for(|stop| *stop) => return Ok(None),
+                    answer = answers.next() => answer?,
+                    () = &mut wait => break,
+                }
+                if answers.last.is_some_and(|last| last.sent == id.seq) {
+                    return Ok(answers.last);
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Timeout,
+            "wait for the edge",
+            "no answer to an empty scan; is an edge running with the same transport and topics?",
+        ))
+    }
+}

@@ -1,0 +1,186 @@
+//! What a trial leaves behind.
+
+use std::collections::HashMap;
+
+use latency_timeline::{Status, Timeline};
+use serde::{Deserialize, Serialize};
+use transport_api::{PublisherCounters, SubscriberCounters};
+
+use crate::answers::{Answer, EchoPoint};
+use crate::schedule::Sent;
+
+/// One measured scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleRecord {
+    /// Number within the measured scans, from 0.
+    pub number: u64,
+    /// What became of it.
+    pub status: Status,
+    /// Its stamps.
+    pub timeline: Timeline,
+    /// Payload bytes, vehicle to edge.
+    pub bytes_up: usize,
+    /// Payload bytes, edge to vehicle.
+    pub bytes_down: usize,
+    /// Objects in the answer.
+    pub objects: usize,
+    /// How often the answer arrived again.
+    pub repeats: u32,
+}
+
+/// Losses by direction, warm-up included, from the sequence numbers of both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// Accepted scans that the edge did not answer.
+    pub up: u64,
+    /// Answers that did not reach the vehicle.
+    pub down: u64,
+}
+
+/// A trial as the vehicle saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The measured scans, in the order they were sent.
+    pub samples: Vec<SampleRecord>,
+    /// Losses by direction; `None` if the last echo was not answered, so the split is unknown.
+    pub losses: Option<Losses>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    /// Answers to others.
+    pub unrelated: u64,
+    /// Answers that were no object lists.
+    pub undecodable: u64,
+    /// The publisher of scans.
+    pub publisher: PublisherCounters,
+    /// The subscriber of object lists.
+    pub subscriber: SubscriberCounters,
+}
+
+impl Trial {
+    /// A trial that was stopped before anything was sent.
+    pub(crate) fn interrupted(
+        publisher: PublisherCounters,
+        subscriber: SubscriberCounters,
+    ) -> Self {
+        Self {
+            samples: Vec::new(),
+            losses: None,
+            interrupted: true,
+            unrelated: 0,
+            undecodable: 0,
+            publisher,
+            subscriber,
+        }
+    }
+
+    /// Measured scans that ended as `status`.
+    pub fn count(&self, status: Status) -> usize {
+        self.samples
+            .iter()
+            .filter(|sample| sample.status == status)
+            .count()
+    }
+}
+
+impl Losses {
+    /// Between two answered echoes, of which the second ends the trial.
+    pub(crate) fn between(before: EchoPoint, after: EchoPoint, rejected: u64, down: u64) -> Self {
+        let offered = after
+            .sent
+            .saturating_sub(before.sent)
+            .saturating_sub(rejected);
+        let answered = after.edge.saturating_sub(before.edge);
+        Self {
+            up: offered.saturating_sub(answered),
+            down,
+        }
+    }
+}
+
+/// Joins what was sent and what was answered; the first `warmup` scans after `first` are left out.
+pub(crate) fn join(
+    sent: &[Sent],
+    mut answers: HashMap<u64, Answer>,
+    first: u64,
+    warmup: u64,
+) -> Vec<SampleRecord> {
+    let measured = sent.iter().filter_map(|sent| {
+        let number = sent.id.seq.checked_sub(first + warmup)?;
+        Some((number, sent))
+    });
+    measured
+        .map(|(number, sent)| {
+            let answer = answers.remove(&sent.id.seq);
+            let status = match (&answer, sent.accepted) {
+                (Some(_), _) => Status::Answered,
+                (None, true) => Status::Lost,
+                (None, false) => Status::Rejected,
+            };
+            let mut timeline = sent.timeline;
+            if let Some(answer) = &answer {
+                timeline.merge(&answer.timeline);
+            }
+            SampleRecord {
+                number,
+                status,
+                timeline,
+                bytes_up: sent.bytes,
+                bytes_down: answer.as_ref().map_or(0, |answer| answer.bytes),
+                objects: answer.as_ref().map_or(0, |answer| answer.objects),
+                repeats: answer.as_ref().map_or(0, |answer| answer.repeats),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transport_api::MessageId;
+
+    fn sent(seq: u64, accepted: bool) -> Sent {
+        let id = MessageId { source: 1, seq };
+        Sent {
+            id,
+            timeline: Timeline::default(),
+            bytes: 10,
+            accepted,
+        }
+    }
+
+    #[test]
+    fn every_measured_scan_ends_in_exactly_one_status() {
+        let sent = [
+            sent(5, true),
+            sent(6, true),
+            sent(7, true),
+            sent(8, false),
+            sent(9, true),
+        ];
+        let answer = Answer {
+            timeline: Timeline::default(),
+            bytes: 3,
+            objects: 2,
+            repeats: 1,
+        };
+        let answers = HashMap::from([(5, answer), (6, answer), (9, answer)]);
+        let samples = join(&sent, answers, 5, 1);
+        let statuses: Vec<_> = samples.iter().map(|sample| sample.status).collect();
+        use Status::{Answered, Lost, Rejected};
+        assert_eq!(statuses, [Answered, Lost, Rejected, Answered]);
+        assert_eq!(samples[0].number, 0);
+    }
+
+    #[test]
+    fn losses_are_split_by_the_numbers_of_both_sides() {
+        let before = EchoPoint { sent: 20, edge: 19 };
+        let after = EchoPoint {
+            sent: 121,
+            edge: 117,
+        };
+        assert_eq!(
+            Losses::between(before, after, 1, 4),
+            Losses { up: 2, down: 4 }
+        );
+    }
+}

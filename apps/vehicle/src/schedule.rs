@@ -1,0 +1,110 @@
+//! The open-loop schedule: an absolute instant for every scan, kept by a thread of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use latency_timeline::{Clock, Point, Timeline};
+use tokio::sync::{oneshot, watch};
+use transport_api::{Error, Message, MessageId, Publisher, Result};
+
+use crate::feed::Feed;
+
+/// What was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) id: MessageId,
+    /// The vehicle's stamps of the way out.
+    pub(crate) timeline: Timeline,
+    /// Payload bytes.
+    pub(crate) bytes: usize,
+    /// Whether the transport took it.
+    pub(crate) accepted: bool,
+}
+
+pub(crate) struct Sender {
+    pub(crate) publisher: Arc<dyn Publisher>,
+    pub(crate) feed: Feed,
+    pub(crate) ids: Vec<MessageId>,
+    pub(crate) period: Duration,
+    pub(crate) clock: Clock,
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// The last part of a wait is spun: `sleep` wakes about 0.1 ms late on a quiet machine.
+const SPIN: Duration = Duration::from_micros(200);
+
+/// Longest sleep before looking for a stop.
+const NAP: Duration = Duration::from_millis(100);
+
+impl Sender {
+    /// Starts sending; the receiver resolves when the last scan is sent or `stop` became true.
+    ///
+    /// # Errors
+    /// The thread could not be started.
+    pub(crate) fn start(self) -> Result<oneshot::Receiver<Vec<Sent>>> {
+        let (done, sending) = oneshot::channel();
+        let work = move || {
+            // The receiver is gone only if the trial was dropped; then nobody wants the records.
+            let _ = done.send(self.send_all());
+        };
+        std::thread::Builder::new()
+            .name("schedule".to_owned())
+            .spawn(work)
+            .map_err(|error| Error::config("the schedule's thread").with_source(error))?;
+        Ok(sending)
+    }
+
+    fn send_all(self) -> Vec<Sent> {
+        let begin = Instant::now() + self.period;
+        let mut sent = Vec::with_capacity(self.ids.len());
+        for (n, &id) in self.ids.iter().enumerate() {
+            // Never re-based: a late scan is sent at once and does not delay the next ones.
+            let scheduled = begin + self.period.mul_f64(n as f64);
+            if !self.wait_until(scheduled) {
+                break;
+            }
+            sent.push(self.send(n, id, scheduled));
+        }
+        sent
+    }
+
+    fn send(&self, n: usize, id: MessageId, scheduled: Instant) -> Sent {
+        let mut timeline = Timeline::default();
+        timeline.set(Point::Scheduled, self.clock.at(scheduled));
+        timeline.set(Point::Start, self.clock.now());
+        timeline.set(Point::VehicleIn, self.clock.now());
+        let payload = self.feed.encode(n, id.seq as u32);
+        let bytes = payload.len();
+        let message = Message::new(payload).with_id(id);
+        timeline.set(Point::VehicleOut, self.clock.now());
+        let outcome = self.publisher.try_publish(message);
+        if let Err(refused) = &outcome {
+            tracing::debug!(%id, why = ?refused.why, "scan refused");
+        }
+        // Whether an accepted scan arrives is seen by its answer.
+        Sent {
+            id,
+            timeline,
+            bytes,
+            accepted: outcome.is_ok(),
+        }
+    }
+
+    /// Sleeps, then spins, until `instant`; `false` if stopped before.
+    fn wait_until(&self, instant: Instant) -> bool {
+        loop {
+            if *self.stop.borrow() {
+                return false;
+            }
+            let left = instant.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            if left > SPIN {
+                std::thread::sleep((left - SPIN).min(NAP));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
