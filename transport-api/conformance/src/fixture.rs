@@ -1,0 +1,65 @@
+//! What an author provides.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use transport_api::{TransportConfig, TransportFactory};
+
+use crate::link::LinkControl;
+use crate::server::ServerControl;
+
+/// The peer that every check opens before the others and keeps for as long as they are open. A
+/// transport without a server lets it listen.
+pub const FIRST: &str = "first";
+
+/// One environment in which a transport is checked, such as one broker with one protocol version.
+///
+/// Every check starts a fixture of its own. All of its methods are called within a multi-thread
+/// tokio runtime that ends with the check.
+#[async_trait]
+pub trait Fixture: Send + Sync + Sized + 'static {
+    /// Name of the fixture, such as `mosquitto-v5`; the prefix of its checks.
+    const NAME: &'static str;
+
+    /// The factory under test. Called once per fixture and once in each child process.
+    fn factory() -> impl TransportFactory;
+
+    /// Starts what the transport needs.
+    ///
+    /// # Errors
+    /// [`Unavailable`] with the reason and what to install.
+    async fn start() -> Result<Self, Unavailable>;
+
+    /// How `peer` connects, through its link if there is one. Called once or more often for the
+    /// same peer, with the same answer. The peer's name is set by the suite.
+    fn config(&self, peer: &str) -> TransportConfig;
+
+    /// Control over the peers' paths to the server, or to the peer [`FIRST`] where there is none.
+    /// `None` leaves out the checks that cut or stall a path.
+    fn link(&self) -> Option<&dyn LinkControl>;
+
+    /// Control over the broker, router or master. `None` leaves out the checks that kill it.
+    fn server(&self) -> Option<&dyn ServerControl>;
+
+    /// Stops what was started and waits for its end.
+    async fn stop(self);
+}
+
+/// Why a fixture cannot start here, and what to do about it.
+#[derive(Clone, Debug)]
+pub struct Unavailable(pub String);
+
+impl Unavailable {
+    /// The reason, such as `mosquitto not found; install it with apt-get install mosquitto`.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unavailable {}
