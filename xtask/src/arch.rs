@@ -151,6 +151,7 @@ const ARROWS: &[Arrows] = &[
 /// anybody else's interface. `benches` may, to compare with the library used bare.
 const LIBRARIES: &[(&str, &str)] = &[
     ("rumqttc", "transport-mqtt"),
+    ("mqtt5", "transport-mqtt"),
     ("zenoh", "transport-zenoh"),
     ("dxr", "transport-rosmaster"),
 ];

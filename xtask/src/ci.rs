@@ -1,161 +1,106 @@
 //! Everything that must hold before a change is merged, cheap steps first.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use crate::workspace;
+use crate::workspace::{self, Workspace};
 
-/// One Cargo command. Steps of one name are run together.
+/// One command. Steps of one name belong together.
 struct Step {
     name: &'static str,
+    program: Program,
+    /// Separated by spaces.
+    arguments: &'static str,
     /// Where it is run, seen from the root.
     folder: &'static str,
     environment: &'static [(&'static str, &'static str)],
-    arguments: &'static [&'static str],
+}
+
+enum Program {
+    Cargo,
+    /// An example of this workspace, built before. `cargo run` would compile its crate alone, and
+    /// with it once more everything whose features differ from those of the whole workspace.
+    Example(&'static str),
 }
 
 /// Stands for an empty folder that lasts as long as the run.
 const SCRATCH: &str = "SCRATCH";
 
-const fn step(name: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step {
-        name,
-        folder: "",
-        environment: &[],
-        arguments,
-    }
-}
-
-const fn template(arguments: &'static [&'static str]) -> Step {
-    Step {
-        folder: "transport-api/template",
-        ..step("template", arguments)
-    }
-}
-
 /// All steps. Those that share what they compile stand next to each other. The tests are last, so
 /// that their result is the last thing to be read.
 const STEPS: &[Step] = &[
-    step("fmt", &["fmt", "--all", "--check"]),
-    step("arch", &["xtask", "arch"]),
-    step("features", &["xtask", "features"]),
-    step("docs", &["xtask", "docs"]),
-    step(
+    cargo("fmt", "fmt --all --check"),
+    cargo("arch", "xtask arch"),
+    cargo("features", "xtask features"),
+    cargo("docs", "xtask docs"),
+    cargo(
         "clippy",
-        &[
-            "clippy",
-            "--locked",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
+        "clippy --locked --workspace --all-targets -- -D warnings",
     ),
-    Step {
-        environment: &[("RUSTDOCFLAGS", "-D warnings")],
-        ..step("rustdoc", &["doc", "--locked", "--workspace", "--no-deps"])
-    },
-    step("clippy-features", CLIPPY_NONE),
-    step("clippy-features", CLIPPY_MQTT),
-    step("clippy-features", CLIPPY_ROSMASTER),
-    step("clippy-features", CLIPPY_ZENOH),
-    template(&["fmt", "--check"]),
-    template(&["clippy", "--all-targets", "--", "-D", "warnings"]),
-    template(&["test"]),
-    step("run", RUN),
-    step(
-        "examples",
-        &[
-            "run",
-            "--locked",
-            "-p",
-            "transport-api",
-            "--example",
-            "local",
-        ],
+    rustdoc("doc --locked --workspace --no-deps"),
+    // The product without any transport and with each alone.
+    single("clippy --locked -p roundtrip --no-default-features -- -D warnings"),
+    single("clippy --locked -p roundtrip --no-default-features --features mqtt -- -D warnings"),
+    single(
+        "clippy --locked -p roundtrip --no-default-features --features rosmaster -- -D warnings",
     ),
-    step(
-        "examples",
-        &[
-            "run",
-            "--locked",
-            "-p",
-            "transport-mqtt",
-            "--example",
-            "ping",
-        ],
+    single("clippy --locked -p roundtrip --no-default-features --features zenoh -- -D warnings"),
+    template("fmt --check"),
+    template("clippy --all-targets -- -D warnings"),
+    template("test"),
+    // The main job, short: it must end by itself and say that it went well.
+    cargo(
+        "run",
+        "run --locked --release -- run --samples 20 --results SCRATCH",
     ),
-    step(
-        "examples",
-        &[
-            "run",
-            "--locked",
-            "-p",
-            "transport-rosmaster",
-            "--example",
-            "ping",
-        ],
-    ),
-    step(
-        "examples",
-        &[
-            "run",
-            "--locked",
-            "-p",
-            "transport-zenoh",
-            "--example",
-            "ping",
-        ],
-    ),
-    // Without `--bench`, criterion runs each benchmark once, as a test.
-    step(
-        "benches",
-        &["test", "--locked", "--workspace", "--bench", "*"],
-    ),
-    step(
-        "test",
-        &["test", "--locked", "--workspace", "--no-fail-fast"],
-    ),
+    cargo("examples", "build --locked --workspace --examples"),
+    example("local"),
+    example("mqtt_ping"),
+    example("rosmaster_ping"),
+    example("zenoh_ping"),
+    // Without `--bench` among its arguments, criterion runs each benchmark once, as a test.
+    cargo("benches", "test --locked --workspace --bench *"),
+    cargo("test", "test --locked --workspace --no-fail-fast"),
 ];
 
-const CLIPPY_NONE: &[&str] = &clippy("");
-const CLIPPY_MQTT: &[&str] = &clippy("mqtt");
-const CLIPPY_ROSMASTER: &[&str] = &clippy("rosmaster");
-const CLIPPY_ZENOH: &[&str] = &clippy("zenoh");
-
-/// The product with one transport, or with none.
-const fn clippy(feature: &'static str) -> [&'static str; 10] {
-    [
-        "clippy",
-        "--locked",
-        "-p",
-        "roundtrip",
-        "--no-default-features",
-        "--features",
-        feature,
-        "--",
-        "-D",
-        "warnings",
-    ]
+const fn cargo(name: &'static str, arguments: &'static str) -> Step {
+    Step {
+        name,
+        program: Program::Cargo,
+        arguments,
+        folder: "",
+        environment: &[],
+    }
 }
 
-/// The main job, short: it must end by itself and say that it went well.
-const RUN: &[&str] = &[
-    "run",
-    "--locked",
-    "--release",
-    "--",
-    "run",
-    "--samples",
-    "20",
-    "--results",
-    SCRATCH,
-];
+const fn rustdoc(arguments: &'static str) -> Step {
+    Step {
+        environment: &[("RUSTDOCFLAGS", "-D warnings")],
+        ..cargo("rustdoc", arguments)
+    }
+}
+
+const fn single(arguments: &'static str) -> Step {
+    cargo("single", arguments)
+}
+
+const fn template(arguments: &'static str) -> Step {
+    Step {
+        folder: "transport-api/template",
+        ..cargo("template", arguments)
+    }
+}
+
+const fn example(name: &'static str) -> Step {
+    Step {
+        program: Program::Example(name),
+        ..cargo("examples", "")
+    }
+}
 
 /// Runs the steps of these names, or all, in the order of the table; stops at the first that fails.
 pub(crate) fn run(names: &[&str]) -> ExitCode {
@@ -166,10 +111,14 @@ pub(crate) fn run(names: &[&str]) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let scratch = std::env::temp_dir().join(format!("roundtrip-ci-{}", std::process::id()));
-    let outcome = run_all(&steps, &scratch);
-    // It exists only if a step wrote to it.
-    let _ = fs::remove_dir_all(&scratch);
+    let outcome = Place::find()
+        .map_err(|error| error.to_string())
+        .and_then(|place| {
+            let outcome = run_all(&steps, &place);
+            // It exists only if a step wrote to it.
+            let _ = fs::remove_dir_all(&place.scratch);
+            outcome
+        });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -191,17 +140,17 @@ fn choose(names: &[&str]) -> Result<Vec<&'static Step>, String> {
     Ok(STEPS.iter().filter(chosen).collect())
 }
 
-fn run_all(steps: &[&Step], scratch: &Path) -> Result<(), String> {
+fn run_all(steps: &[&Step], place: &Place) -> Result<(), String> {
     let Some((last, earlier)) = steps.split_last() else {
         return Ok(());
     };
     let mut durations = Vec::new();
     for step in earlier {
         let start = Instant::now();
-        step.run(scratch)?;
+        step.run(place)?;
         let seconds = start.elapsed().as_secs_f64();
         println!("== {seconds:.1} s");
-        durations.push((seconds, step.line(scratch)));
+        durations.push((seconds, step.line(place)));
     }
     if !durations.is_empty() {
         println!("\n== so far");
@@ -210,17 +159,45 @@ fn run_all(steps: &[&Step], scratch: &Path) -> Result<(), String> {
         }
     }
     // Nothing of ours follows: what the last step says at its end is the result.
-    last.run(scratch)
+    last.run(place)
+}
+
+/// The folders of a run.
+struct Place {
+    root: PathBuf,
+    /// Where Cargo puts what it builds.
+    target: PathBuf,
+    /// What [`SCRATCH`] stands for.
+    scratch: PathBuf,
+}
+
+impl Place {
+    fn find() -> crate::Result<Self> {
+        let workspace = Workspace::load()?;
+        Ok(Self {
+            root: workspace.root,
+            target: workspace.target,
+            scratch: std::env::temp_dir().join(format!("roundtrip-ci-{}", std::process::id())),
+        })
+    }
+
+    fn example(&self, name: &str) -> PathBuf {
+        self.target.join("debug/examples").join(name)
+    }
 }
 
 impl Step {
-    fn run(&self, scratch: &Path) -> Result<(), String> {
-        let line = self.line(scratch);
+    fn run(&self, place: &Place) -> Result<(), String> {
+        let line = self.line(place);
         println!("\n== {}: {line}", self.name);
-        let status = Command::new(workspace::program())
-            .args(self.arguments(scratch))
+        let program: OsString = match self.program {
+            Program::Cargo => workspace::program(),
+            Program::Example(name) => place.example(name).into(),
+        };
+        let status = Command::new(program)
+            .args(self.arguments(place))
             .envs(self.environment.iter().copied())
-            .current_dir(workspace::root().join(self.folder))
+            .current_dir(place.root.join(self.folder))
             .stdin(Stdio::null())
             .status()
             .map_err(|error| format!("cannot run `{line}`: {error}"))?;
@@ -231,32 +208,37 @@ impl Step {
         }
     }
 
-    fn arguments(&self, scratch: &Path) -> impl Iterator<Item = Cow<'static, OsStr>> {
-        self.arguments.iter().map(|&argument| match argument {
-            SCRATCH => Cow::Owned(scratch.as_os_str().to_owned()),
-            argument => Cow::Borrowed(OsStr::new(argument)),
-        })
+    fn arguments(&self, place: &Place) -> impl Iterator<Item = Cow<'static, OsStr>> {
+        self.arguments
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(|word| match word {
+                SCRATCH => Cow::Owned(place.scratch.as_os_str().to_owned()),
+                word => Cow::Borrowed(OsStr::new(word)),
+            })
     }
 
     /// The command as one would type it at the root.
-    fn line(&self, scratch: &Path) -> String {
+    fn line(&self, place: &Place) -> String {
         let mut words = Vec::new();
         if !self.folder.is_empty() {
             words.push(format!("cd {} &&", self.folder));
         }
-        let quoted = |word: &str| match word.contains([' ', '*']) || word.is_empty() {
-            true => format!("'{word}'"),
-            false => word.to_owned(),
-        };
         words.extend(
             self.environment
                 .iter()
-                .map(|(k, v)| format!("{k}={}", quoted(v))),
+                .map(|(key, value)| format!("{key}='{value}'")),
         );
-        words.push("cargo".to_owned());
+        words.push(match self.program {
+            Program::Cargo => "cargo".to_owned(),
+            Program::Example(name) => place.example(name).display().to_string(),
+        });
         words.extend(
-            self.arguments(scratch)
-                .map(|word| quoted(&word.to_string_lossy())),
+            self.arguments(place)
+                .map(|word| match &*word.to_string_lossy() {
+                    "*" => "'*'".to_owned(),
+                    word => word.to_owned(),
+                }),
         );
         words.join(" ")
     }
@@ -288,18 +270,23 @@ mod tests {
 
     #[test]
     fn lines_can_be_typed() {
-        let rustdoc = STEPS.iter().find(|step| step.name == "rustdoc").unwrap();
-        assert_eq!(
-            rustdoc.line(Path::new("/tmp/x")),
-            "RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps"
-        );
-        let run = STEPS.iter().find(|step| step.name == "run").unwrap();
-        assert!(run.line(Path::new("/tmp/x")).ends_with("/tmp/x"));
-        let template = STEPS.iter().find(|step| step.name == "template").unwrap();
-        assert!(
-            template
-                .line(Path::new("/"))
-                .starts_with("cd transport-api/template && cargo fmt")
-        );
+        let place = Place {
+            root: "/r".into(),
+            target: "/t".into(),
+            scratch: "/s".into(),
+        };
+        let lines: Vec<String> = STEPS.iter().map(|step| step.line(&place)).collect();
+        for line in [
+            "RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps",
+            "cargo run --locked --release -- run --samples 20 --results /s",
+            "cd transport-api/template && cargo fmt --check",
+            "cargo test --locked --workspace --bench '*'",
+            "/t/debug/examples/local",
+        ] {
+            assert!(
+                lines.iter().any(|known| known == line),
+                "{line} of {lines:#?}"
+            );
+        }
     }
 }

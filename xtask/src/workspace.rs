@@ -39,6 +39,8 @@ pub(crate) struct Package {
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
+    /// Where Cargo puts what it builds.
+    pub(crate) target: PathBuf,
     /// Our own crates.
     pub(crate) members: Vec<Package>,
     /// Everybody else's.
@@ -71,7 +73,7 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Result<String> {
 }
 
 /// The folder that holds the workspace's manifest.
-pub(crate) fn root() -> PathBuf {
+fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
@@ -91,6 +93,7 @@ impl Workspace {
             .collect();
         let mut workspace = Self {
             root,
+            target: text(metadata, "target_directory")?.into(),
             ..Self::default()
         };
         let mut names = BTreeMap::new();
@@ -191,6 +194,7 @@ mod tests {
     #[test]
     fn members_kinds_and_edges_are_told_apart() {
         let metadata = serde_json::json!({
+            "target_directory": "/target",
             "workspace_members": ["ours 0.1"],
             "packages": [
                 {"id": "ours 0.1", "name": "ours", "version": "0.1.0", "license": "MIT",
