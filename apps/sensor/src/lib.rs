@@ -1,10 +1,33 @@
-//! The Velodyne VLP-32C.
+//! The Velodyne VLP-32C: its packets, turns made of them, point clouds made of those, and where
+//! scans come from.
+//!
+//! ```
+//! use lidar_sensor::{Convention, Converter, downsample, source::SourceSpec};
+//!
+//! let spec: SourceSpec = "synthetic:7?turns=1".parse()?;
+//! let mut source = spec.open()?;
+//! let turn = source.next_scan()?.ok_or("the street never ends")?;
+//! assert_eq!(turn.scan.packets.len(), 151);
+//!
+//! let half = downsample(&turn.scan, 50, 1)?;
+//! assert_eq!(half.packets.len(), 76);
+//!
+//! let cloud = Converter::new(Convention::Precise).convert(&turn.scan)?;
+//! assert_eq!(cloud.point_step, 22);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod capture;
 mod convert;
 mod downsample;
 mod packet;
 mod random;
+pub mod source;
+mod turn;
 pub mod vlp32c;
 
+pub use capture::{Capture, CaptureError, Content, Frame};
 pub use convert::{Convention, ConvertError, Converter, EqualPairs, Layout, POINT_STEP, Point};
 pub use downsample::{PercentError, downsample};
 pub use packet::{Block, Packet, PacketError, PacketView, Return, ReturnMode};
+pub use turn::{FRAME_ID, MAX_PACKETS, Turn, TurnAssembler};

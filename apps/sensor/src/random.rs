@@ -22,4 +22,14 @@ impl Random {
         // The high half of the product; its bias is under 2^-32 for limits of this crate.
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
+
+    /// Roughly normal with mean 0 and deviation 1: the sum of four uniform numbers.
+    pub(crate) fn normal(&mut self) -> f32 {
+        let bits = self.next();
+        let sum: u32 = (0..4)
+            .map(|part| u32::from((bits >> (16 * part)) as u16))
+            .sum();
+        // Four uniform numbers from 0 to 1 have mean 2 and variance 1/3.
+        (sum as f32 / 65_536.0 - 2.0) * 3.0_f32.sqrt()
+    }
 }

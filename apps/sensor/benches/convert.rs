@@ -1,0 +1,108 @@
+//! A turn of 57,984 slots from message to cloud, beside the crate `velodyne-lidar`.
+
+#![allow(missing_docs)]
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use lidar_messages::{Header, Packets, Time, VelodyneScan};
+use lidar_sensor::{
+    Block, Convention, Converter, Packet, Return, ReturnMode, downsample, vlp32c::PACKET_NANOS,
+};
+use velodyne_lidar::{Config32, DataPacket};
+
+const PACKETS: usize = 151;
+const SLOTS: usize = PACKETS * 12 * 32;
+
+/// A turn in which `percent` of the slots have a return.
+fn turn(percent: u64) -> VelodyneScan {
+    let mut packets = Packets::builder(PACKETS);
+    let mut noise = 1u64;
+    let mut firing = 0.0;
+    for number in 0..PACKETS as u64 {
+        let mut blocks = [Block::default(); 12];
+        for block in &mut blocks {
+            block.azimuth = (firing * 36_000.0 / (PACKETS * 12) as f64) as u16;
+            firing += 1.0;
+            for value in &mut block.returns {
+                noise = noise
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let random = noise >> 33;
+                *value = Return {
+                    distance: if random % 100 < percent {
+                        250 + (random % 20_000) as u16
+                    } else {
+                        0
+                    },
+                    reflectivity: (random >> 8) as u8,
+                };
+            }
+        }
+        let packet = Packet {
+            blocks,
+            timestamp_us: 0,
+            return_mode: ReturnMode::Strongest,
+        };
+        packets.push(Time::from_nanos(number * PACKET_NANOS), &packet.encode());
+    }
+    VelodyneScan {
+        header: Header::default(),
+        packets: packets.build(),
+    }
+}
+
+fn conversion(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("convert");
+    group.throughput(Throughput::Elements(SLOTS as u64));
+    for percent in [100, 85] {
+        let scan = turn(percent);
+        let wire = scan.encode();
+        for convention in [Convention::RosCompat, Convention::Precise] {
+            let mut converter = Converter::new(convention);
+            let id = BenchmarkId::new(format!("{convention:?}"), percent);
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| {
+                    let scan = VelodyneScan::decode(black_box(wire.clone())).unwrap();
+                    converter.convert(&scan).unwrap().data.len()
+                });
+            });
+        }
+        let mut points = Vec::new();
+        let converter = Converter::new(Convention::Precise);
+        group.bench_function(BenchmarkId::new("points", percent), |bencher| {
+            bencher.iter(|| {
+                points.clear();
+                converter.points(black_box(&scan), &mut points).unwrap();
+                points.len()
+            });
+        });
+        // Its cheapest way to coordinates, without its grouping into frames.
+        let config = Config32::new_vlp_32c_strongest();
+        group.bench_function(BenchmarkId::new("velodyne-lidar", percent), |bencher| {
+            bencher.iter(|| {
+                for packet in black_box(&scan).packets.iter() {
+                    let packet = DataPacket::from_slice(packet.data).unwrap();
+                    for firing in packet.firing_xyz_iter_s32(&config) {
+                        black_box(firing);
+                    }
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+fn reduction(criterion: &mut Criterion) {
+    let scan = turn(85);
+    let mut group = criterion.benchmark_group("downsample");
+    for percent in [0, 25, 50, 75, 100] {
+        group.bench_function(BenchmarkId::from_parameter(percent), |bencher| {
+            bencher.iter(|| downsample(black_box(&scan), percent, 7).unwrap());
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, conversion, reduction);
+criterion_main!(benches);

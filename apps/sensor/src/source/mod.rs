@@ -1,0 +1,145 @@
+//! Where scans come from: a synthetic street or a recording.
+//!
+//! A source is named by a text, which [`SourceSpec`] parses:
+//!
+//! | text | source |
+//! |---|---|
+//! | `synthetic:SEED` | a street, ray cast once and then repeated |
+//! | `synthetic:SEED?turns=N` | the same with a loop of N turns, 20 unless given |
+//! | `pcap:FILE` | a recording, once |
+//! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368 |
+
+mod recording;
+mod spec;
+mod synthetic;
+
+use std::{fmt, io, path::PathBuf};
+
+use thiserror::Error;
+
+pub use recording::{Recording, RecordingConfig};
+pub use spec::{SourceSpec, SpecError};
+pub use synthetic::{SimulatedTurn, Simulator, SimulatorConfig, Synthetic};
+
+use crate::{capture::CaptureError, packet::PacketError, turn::Turn};
+
+/// A source of scans.
+#[derive(Debug)]
+pub enum Source {
+    /// A ray-cast street.
+    Synthetic(Synthetic),
+    /// A capture file.
+    Recording(Box<Recording>),
+}
+
+impl Source {
+    /// The next turn, or `None` at the end of a recording that is read once.
+    ///
+    /// Turns come as fast as they are asked for; the caller keeps the pace. Stamps never go back.
+    ///
+    /// # Errors
+    ///
+    /// If a recording cannot be read, holds another sensor, or has no packet of a VLP-32C at all.
+    pub fn next_scan(&mut self) -> Result<Option<Turn>, SourceError> {
+        match self {
+            Self::Synthetic(synthetic) => Ok(Some(synthetic.next_scan())),
+            Self::Recording(recording) => recording.next_scan(),
+        }
+    }
+
+    /// What was used and skipped so far.
+    pub fn statistics(&self) -> Statistics {
+        match self {
+            Self::Synthetic(synthetic) => synthetic.statistics(),
+            Self::Recording(recording) => recording.statistics(),
+        }
+    }
+}
+
+/// What a source used and what it skipped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Turns returned.
+    pub turns: u64,
+    /// Data packets used.
+    pub packets: u64,
+    /// Position packets: they hold time and place, no points.
+    pub position: u64,
+    /// Datagrams to the data port of a length no packet has.
+    pub wrong_size: u64,
+    /// Data packets that are damaged.
+    pub damaged: u64,
+    /// Datagrams to other ports.
+    pub other_port: u64,
+    /// Frames that hold no datagram, such as ARP and TCP.
+    pub other: u64,
+    /// Data packets before the place where the file is cut or damaged, if it is.
+    pub truncated_after: Option<u64>,
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} packets in {} turns", self.packets, self.turns)?;
+        for (count, what) in [
+            (self.position, "position packets"),
+            (self.wrong_size, "of wrong size"),
+            (self.damaged, "damaged"),
+            (self.other_port, "to other ports"),
+            (self.other, "other frames"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        match self.truncated_after {
+            Some(packets) => write!(f, ", truncated after {packets} packets"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a source gives no scan.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The recording cannot be opened.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The recording cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: CaptureError,
+    },
+    /// The recording is of another sensor.
+    #[error("{}, packet {packet}: {source}", path.display())]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// Good data packets before.
+        packet: u64,
+        /// Which sensor.
+        source: PacketError,
+    },
+    /// The recording was read to its end and had no data packet.
+    #[error(
+        "{} holds no data packet of a VLP-32C on UDP port {port} ({statistics}); check the file \
+         and the port",
+        path.display()
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// The data port.
+        port: u16,
+        /// What it does hold.
+        statistics: Statistics,
+    },
+}

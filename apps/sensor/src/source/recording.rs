@@ -1,0 +1,218 @@
+use std::{
+    fs::File,
+    io::{self, BufReader},
+    path::{Path, PathBuf},
+};
+
+use lidar_messages::Time;
+
+use super::{SourceError, Statistics};
+use crate::{
+    capture::{Capture, CaptureError, Content},
+    packet::{PacketError, PacketView},
+    turn::{Turn, TurnAssembler},
+    vlp32c::{DATA_PORT, PACKET_LEN, PACKET_NANOS, POSITION_PACKET_LEN, POSITION_PORT},
+};
+
+/// How a recording is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordingConfig {
+    /// Azimuth at which turns are cut, in hundredths of a degree.
+    pub cut: u16,
+    /// Whether it starts over at its end. Stamps go on as if the sensor had.
+    pub repeat: bool,
+    /// UDP port of data packets.
+    pub port: u16,
+}
+
+impl Default for RecordingConfig {
+    fn default() -> Self {
+        Self {
+            cut: 0,
+            repeat: false,
+            port: DATA_PORT,
+        }
+    }
+}
+
+/// Turns from a capture file.
+///
+/// Packets come out as they were captured; only the stamps of later passes are moved on.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    config: RecordingConfig,
+    /// `None` between passes.
+    capture: Option<Capture<BufReader<File>>>,
+    turns: TurnAssembler,
+    statistics: Statistics,
+    /// Packets used in this pass.
+    pass: u64,
+    clock: Clock,
+}
+
+/// Moves the stamps of later passes behind those of earlier ones.
+#[derive(Debug, Default)]
+struct Clock {
+    shift: u64,
+    last: u64,
+    /// Whether the next stamp is the first of a later pass.
+    restarted: bool,
+}
+
+impl Clock {
+    fn stamp(&mut self, recorded: Time) -> Time {
+        let recorded = recorded.as_nanos();
+        if std::mem::take(&mut self.restarted) {
+            self.shift = self
+                .last
+                .saturating_add(PACKET_NANOS)
+                .saturating_sub(recorded);
+        }
+        self.last = self.last.max(recorded.saturating_add(self.shift));
+        Time::from_nanos(self.last)
+    }
+}
+
+impl Recording {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    ///
+    /// If it is no file, cannot be opened, or does not start as a capture.
+    pub fn open(path: &Path, config: RecordingConfig) -> Result<Self, SourceError> {
+        Ok(Self {
+            path: path.to_owned(),
+            capture: Some(open(path)?),
+            turns: TurnAssembler::new(config.cut),
+            config,
+            statistics: Statistics::default(),
+            pass: 0,
+            clock: Clock::default(),
+        })
+    }
+
+    /// The next turn, or `None` at the end of a recording that is not repeated.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, holds another sensor, or ends without any data packet.
+    pub fn next_scan(&mut self) -> Result<Option<Turn>, SourceError> {
+        loop {
+            let turn = if self.capture.is_some() {
+                self.read_turn()?
+            } else if self.config.repeat && self.pass > 0 {
+                self.capture = Some(open(&self.path)?);
+                self.pass = 0;
+                self.clock.restarted = true;
+                continue;
+            } else {
+                return Ok(None);
+            };
+            if turn.is_some() {
+                self.statistics.turns += 1;
+                return Ok(turn);
+            }
+        }
+    }
+
+    /// What was used and skipped so far, in all passes together.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Reads to the end of a turn or of the pass; the latter may leave no turn.
+    fn read_turn(&mut self) -> Result<Option<Turn>, SourceError> {
+        while let Some(capture) = &mut self.capture {
+            let frame = match capture.next_frame() {
+                Ok(frame) => frame,
+                Err(CaptureError::Truncated { .. }) => {
+                    self.statistics.truncated_after.get_or_insert(self.pass);
+                    None
+                }
+                Err(source) => {
+                    return Err(SourceError::Capture {
+                        path: self.path.clone(),
+                        source,
+                    });
+                }
+            };
+            let Some(frame) = frame else {
+                return self.end_pass();
+            };
+            let data = match frame.content {
+                Content::Other => {
+                    self.statistics.other += 1;
+                    continue;
+                }
+                Content::Udp { port, payload } if port == self.config.port => payload,
+                Content::Udp { port, payload } => {
+                    let position = port == POSITION_PORT && payload.len() == POSITION_PACKET_LEN;
+                    if position {
+                        self.statistics.position += 1;
+                    } else {
+                        self.statistics.other_port += 1;
+                    }
+                    continue;
+                }
+            };
+            let Ok(data) = <&[u8; PACKET_LEN]>::try_from(data) else {
+                self.statistics.wrong_size += 1;
+                continue;
+            };
+            let view = match PacketView::new(data) {
+                Ok(view) => view,
+                Err(source @ PacketError::ForeignModel { .. }) => {
+                    let path = self.path.clone();
+                    return Err(SourceError::Model {
+                        path,
+                        packet: self.pass,
+                        source,
+                    });
+                }
+                Err(_) => {
+                    self.statistics.damaged += 1;
+                    continue;
+                }
+            };
+            self.pass += 1;
+            self.statistics.packets += 1;
+            let stamp = self.clock.stamp(frame.stamp);
+            if let Some(turn) = self.turns.push(stamp, data, &view) {
+                return Ok(Some(turn));
+            }
+        }
+        Ok(None)
+    }
+
+    fn end_pass(&mut self) -> Result<Option<Turn>, SourceError> {
+        self.capture = None;
+        if self.pass == 0 {
+            return Err(SourceError::Empty {
+                path: self.path.clone(),
+                port: self.config.port,
+                statistics: self.statistics,
+            });
+        }
+        Ok(self.turns.finish())
+    }
+}
+
+fn open(path: &Path) -> Result<Capture<BufReader<File>>, SourceError> {
+    let open = || {
+        let file = File::open(path)?;
+        // Opening a directory succeeds; only reading it would fail.
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        Ok(file)
+    };
+    let file = open().map_err(|source| SourceError::Open {
+        path: path.to_owned(),
+        source,
+    })?;
+    Capture::new(BufReader::new(file)).map_err(|source| SourceError::Capture {
+        path: path.to_owned(),
+        source,
+    })
+}

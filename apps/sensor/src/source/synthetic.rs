@@ -1,0 +1,256 @@
+use std::time::Duration;
+
+use lidar_messages::{Packets, Time, VelodyneScan};
+use lidar_scene::{Scene, TruthBox};
+
+use super::Statistics;
+use crate::{
+    packet::{Block, Packet, PacketView, Return, ReturnMode},
+    random::Random,
+    turn::{Turn, TurnAssembler},
+    vlp32c::{
+        AZIMUTH_OFFSET, BLOCKS, CHANNELS, DISTANCE_UNIT, ELEVATION, FIRING_CYCLE_NANOS, FULL_TURN,
+        PACKET_LEN, PACKET_NANOS, PAIR_NANOS,
+    },
+};
+
+/// Stamp of the first simulated packet: a whole hour, some day in 2001.
+const START: Time = Time {
+    secs: 1_000_000_800,
+    nsecs: 0,
+};
+
+/// Nanoseconds after which the sensor's clock starts over.
+const HOUR_NANOS: u64 = 3_600_000_000_000;
+
+/// Offset of the microseconds in a data packet.
+const TIMESTAMP_AT: usize = 1200;
+
+/// Closest surface the sensor measures, in metres.
+const MIN_RANGE: f32 = 0.5;
+
+/// Firings in a turn of the default rotor: 151 packets of them.
+const FIRINGS_PER_TURN: u64 = 151 * BLOCKS as u64;
+
+/// A simulated VLP-32C.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SimulatorConfig {
+    /// Seed of the street and of the noise.
+    pub seed: u64,
+    /// Speed of the rotor.
+    ///
+    /// The default, 598.8, is what 600 becomes if every turn is to be of exactly 151 packets; at
+    /// 600 itself a turn takes 150.7 packets, and one scan in three has 150.
+    pub rpm: f64,
+    /// Standard deviation of distances, in metres. The data sheet says 3 cm of accuracy, most of
+    /// it constant for a laser; this is the part that changes from pulse to pulse.
+    pub range_noise: f32,
+}
+
+impl Default for SimulatorConfig {
+    fn default() -> Self {
+        let turn_nanos = (FIRINGS_PER_TURN * FIRING_CYCLE_NANOS) as f64;
+        Self {
+            seed: 0,
+            rpm: 60e9 / turn_nanos,
+            range_noise: 0.01,
+        }
+    }
+}
+
+/// A turn through a street and the objects in it.
+#[derive(Debug, Clone)]
+pub struct SimulatedTurn {
+    /// The packets.
+    pub turn: Turn,
+    /// Every labelled object, seen or not, in the sensor frame.
+    pub truth: Vec<TruthBox>,
+}
+
+/// A VLP-32C in a street, without end: every turn is another moment.
+///
+/// All lasers fire at the azimuths and times of the real sensor, in packets that are encoded as
+/// it does. The traffic stands still for the length of a turn, so the boxes fit the points, and
+/// moves on between turns.
+#[derive(Debug)]
+pub struct Simulator {
+    scene: Scene,
+    turns: TurnAssembler,
+    random: Random,
+    range_noise: f32,
+    turn_seconds: f32,
+    /// Hundredths of a degree in one firing cycle.
+    step: f64,
+    /// Azimuth of the next firing, not reduced to a turn.
+    azimuth: f64,
+    /// Packets fired so far.
+    packets: u64,
+    /// Sine and cosine of the elevations.
+    elevation: [[f32; 2]; CHANNELS],
+}
+
+impl Simulator {
+    /// Builds the street of `config.seed`.
+    pub fn new(config: SimulatorConfig) -> Self {
+        let turn_seconds = 60.0 / config.rpm;
+        let step = FIRING_CYCLE_NANOS as f64 * 1e-9 / turn_seconds * f64::from(FULL_TURN);
+        Self {
+            scene: Scene::street(config.seed),
+            turns: TurnAssembler::new(0),
+            random: Random::new(config.seed),
+            range_noise: config.range_noise,
+            turn_seconds: turn_seconds as f32,
+            step,
+            // So that the wrap falls into the middle of a packet if turns are whole packets.
+            azimuth: step * BLOCKS as f64 / 2.0,
+            packets: 0,
+            elevation: ELEVATION.map(|degrees| {
+                let (sin, cos) = degrees.to_radians().sin_cos();
+                [sin as f32, cos as f32]
+            }),
+        }
+    }
+
+    /// Casts the next turn.
+    pub fn next_turn(&mut self) -> SimulatedTurn {
+        loop {
+            let nanos = START.as_nanos() + self.packets * PACKET_NANOS;
+            let data = self.fire_packet(nanos).encode();
+            self.packets += 1;
+            let view = PacketView::new(&data).expect("an encoded packet is a good packet");
+            if let Some(turn) = self.turns.push(Time::from_nanos(nanos), &data, &view) {
+                let truth = self.scene.truth();
+                self.scene.advance(self.turn_seconds);
+                return SimulatedTurn { turn, truth };
+            }
+        }
+    }
+
+    fn fire_packet(&mut self, nanos: u64) -> Packet {
+        Packet {
+            blocks: std::array::from_fn(|_| {
+                let azimuth = self.azimuth.rem_euclid(f64::from(FULL_TURN));
+                self.azimuth += self.step;
+                Block {
+                    azimuth: azimuth.round() as u16 % FULL_TURN,
+                    returns: self.fire(azimuth),
+                }
+            }),
+            timestamp_us: microseconds_past_hour(nanos),
+            return_mode: ReturnMode::Strongest,
+        }
+    }
+
+    /// Fires all lasers once, the first at `azimuth`.
+    fn fire(&mut self, azimuth: f64) -> [Return; CHANNELS] {
+        let turned = self.step * PAIR_NANOS as f64 / FIRING_CYCLE_NANOS as f64;
+        std::array::from_fn(|channel| {
+            let pair = (channel / 2) as f64;
+            let hundredths = azimuth + turned * pair + f64::from(AZIMUTH_OFFSET[channel]);
+            let (sin, cos) = ((hundredths / 100.0).to_radians() as f32).sin_cos();
+            let [rise, level] = self.elevation[channel];
+            let hit = self.scene.cast([0.0; 3], [level * cos, -level * sin, rise]);
+            let noise = self.range_noise * self.random.normal();
+            match hit {
+                Some(hit) if hit.range >= MIN_RANGE => Return {
+                    // The conversion saturates, and the scene ends well before 262 m.
+                    distance: ((hit.range + noise) / DISTANCE_UNIT).round() as u16,
+                    reflectivity: hit.reflectivity,
+                },
+                _ => Return::default(),
+            }
+        })
+    }
+}
+
+fn microseconds_past_hour(nanos: u64) -> u32 {
+    // An hour has 3.6e9 microseconds, which fit 32 bits.
+    (nanos % HOUR_NANOS / 1_000) as u32
+}
+
+/// A loop of simulated turns, cast in advance.
+///
+/// Casting a turn costs tens of milliseconds, and a load generator must not compete with what it
+/// loads; handing out one that was cast costs the copy of its packets, some 20 microseconds. At
+/// the end of the loop the traffic jumps back to where it was; stamps and the sensor's clock run
+/// on.
+#[derive(Debug)]
+pub struct Synthetic {
+    turns: Vec<SimulatedTurn>,
+    /// Turns returned so far.
+    returned: u64,
+    packets: u64,
+    loop_nanos: u64,
+}
+
+impl Synthetic {
+    /// Casts `turns` turns, at least one. 20 turns are two seconds.
+    pub fn new(config: SimulatorConfig, turns: usize) -> Self {
+        let mut simulator = Simulator::new(config);
+        let turns: Vec<_> = (0..turns.max(1)).map(|_| simulator.next_turn()).collect();
+        let packets: usize = turns.iter().map(|cast| cast.turn.scan.packets.len()).sum();
+        Self {
+            turns,
+            returned: 0,
+            packets: 0,
+            loop_nanos: packets as u64 * PACKET_NANOS,
+        }
+    }
+
+    /// The next turn.
+    pub fn next_scan(&mut self) -> Turn {
+        let len = self.turns.len() as u64;
+        // Less than the length of a vector.
+        let place = (self.returned % len) as usize;
+        let pass = self.returned / len;
+        let Turn { scan, partial } = &self.turns[place].turn;
+        let scan = later(
+            scan,
+            self.returned,
+            Duration::from_nanos(pass * self.loop_nanos),
+        );
+        self.returned += 1;
+        self.packets += scan.packets.len() as u64;
+        Turn {
+            scan,
+            partial: *partial,
+        }
+    }
+
+    /// The labelled objects in the turn that was returned last, in the sensor frame; those of the
+    /// first turn before any was.
+    pub fn truth(&self) -> &[TruthBox] {
+        let place = self.returned.saturating_sub(1) % self.turns.len() as u64;
+        &self.turns[place as usize].truth
+    }
+
+    /// What was returned so far.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            turns: self.returned,
+            packets: self.packets,
+            ..Statistics::default()
+        }
+    }
+}
+
+/// The scan as if it had been taken later, with another number.
+fn later(scan: &VelodyneScan, seq: u64, by: Duration) -> VelodyneScan {
+    let by = by.as_nanos() as u64;
+    let shifted = |stamp: Time| stamp.as_nanos() + by;
+    let mut packets = Packets::builder(scan.packets.len());
+    for packet in scan.packets.iter() {
+        let nanos = shifted(packet.stamp);
+        let mut data: [u8; PACKET_LEN] = *packet.data;
+        data[TIMESTAMP_AT..][..4].copy_from_slice(&microseconds_past_hour(nanos).to_le_bytes());
+        packets.push(Time::from_nanos(nanos), &data);
+    }
+    let mut header = scan.header.clone();
+    // Sequence numbers of ROS wrap.
+    header.seq = seq as u32;
+    header.stamp = Time::from_nanos(shifted(header.stamp));
+    VelodyneScan {
+        header,
+        packets: packets.build(),
+    }
+}

@@ -1,0 +1,141 @@
+use lidar_messages::{Header, Packets, PacketsBuilder, Time, VelodyneScan};
+
+use crate::{
+    packet::PacketView,
+    vlp32c::{BLOCKS, FULL_TURN, PACKET_LEN},
+};
+
+/// Frame of scans made here.
+pub const FRAME_ID: &str = "velodyne";
+
+/// Packets after which a turn ends even if the cut was not reached: a turn at 300 rpm with dual
+/// returns has 603. A sensor that stands still must not fill the memory.
+pub const MAX_PACKETS: usize = 640;
+
+/// Packets of a turn at 600 rpm, single return.
+const USUAL_PACKETS: usize = 151;
+
+/// An azimuth that goes back by no more than this, in hundredths of a degree, is jitter of the
+/// encoder and not nearly a full turn.
+const JITTER: u16 = 100;
+
+/// Packets from one passing of the cut to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Stamped with its first packet, numbered from 0.
+    pub scan: VelodyneScan,
+    /// Whether packets are missing at its start or end, as in the first and last turn of most
+    /// recordings.
+    pub partial: bool,
+}
+
+/// Assembles turns from packets.
+///
+/// A turn ends with the packet in which the azimuth passes the cut, so packets stay whole and at
+/// most one of them reaches into the next turn. A gap in the field of view may hide the cut: then
+/// the first block beyond the gap passes it.
+#[derive(Debug)]
+pub struct TurnAssembler {
+    cut: u16,
+    seq: u32,
+    last_azimuth: Option<u16>,
+    start: Time,
+    packets: PacketsBuilder,
+    partial: bool,
+}
+
+impl TurnAssembler {
+    /// Cuts at `cut` hundredths of a degree; 0 is where the azimuth wraps. Full turns are
+    /// subtracted.
+    pub fn new(cut: u16) -> Self {
+        Self {
+            cut: cut % FULL_TURN,
+            seq: 0,
+            last_azimuth: None,
+            start: Time::default(),
+            packets: PacketsBuilder::default(),
+            partial: false,
+        }
+    }
+
+    /// Adds a packet, which `view` is of. Returns the turn that it ends, or that ended before it.
+    pub fn push(
+        &mut self,
+        stamp: Time,
+        data: &[u8; PACKET_LEN],
+        view: &PacketView<'_>,
+    ) -> Option<Turn> {
+        let mut ended = None;
+        let first = view.azimuth(0);
+        match self.last_azimuth {
+            Some(last) if self.passes_cut(last, first) => ended = self.end(false),
+            Some(_) => {}
+            // A recording that starts within a packet of the cut starts with a whole turn.
+            None => {
+                let packet = advance(first, view.azimuth(BLOCKS - 1));
+                self.partial = advance(self.cut, first) > packet.saturating_mul(2);
+            }
+        }
+        if self.packets.is_empty() {
+            self.start = stamp;
+            self.packets = Packets::builder(USUAL_PACKETS);
+        }
+        self.packets.push(stamp, data);
+        let mut last = first;
+        let mut passed = false;
+        for block in 1..BLOCKS {
+            let azimuth = view.azimuth(block);
+            passed |= self.passes_cut(last, azimuth);
+            last = azimuth;
+        }
+        self.last_azimuth = Some(last);
+        if passed {
+            // Passing the cut twice within a packet is no rotation; then the second time is ignored.
+            return ended.or_else(|| self.end(false));
+        }
+        if self.packets.len() >= MAX_PACKETS {
+            ended = ended.or_else(|| self.end(true));
+            self.partial = true;
+        }
+        ended
+    }
+
+    /// Ends the turn that is under way, if it has packets, as a partial one.
+    pub fn finish(&mut self) -> Option<Turn> {
+        self.last_azimuth = None;
+        self.end(true)
+    }
+
+    fn end(&mut self, cut_short: bool) -> Option<Turn> {
+        let partial = std::mem::take(&mut self.partial) || cut_short;
+        if self.packets.is_empty() {
+            return None;
+        }
+        let header = Header {
+            seq: self.seq,
+            stamp: self.start,
+            frame_id: FRAME_ID.into(),
+        };
+        self.seq = self.seq.wrapping_add(1);
+        let packets = std::mem::take(&mut self.packets).build();
+        Some(Turn {
+            scan: VelodyneScan { header, packets },
+            partial,
+        })
+    }
+
+    fn passes_cut(&self, from: u16, to: u16) -> bool {
+        let moved = advance(from, to);
+        let to_cut = advance(from, self.cut);
+        moved < FULL_TURN - JITTER && to_cut > 0 && to_cut <= moved
+    }
+}
+
+/// Clockwise way from one azimuth to another, less than a full turn.
+fn advance(from: u16, to: u16) -> u16 {
+    if to >= from {
+        to - from
+    } else {
+        FULL_TURN - (from - to)
+    }
+}
