@@ -12,90 +12,59 @@ struct Arrows {
     dev: &'static [&'static str],
 }
 
-const CONFORMANCE: &[&str] = &["transport-conformance"];
-const BACKENDS: &[&str] = &["transport-mqtt", "transport-zenoh", "transport-rosmaster"];
+const fn arrows(from: &'static str, shipped: &'static [&'static str]) -> Arrows {
+    Arrows {
+        from,
+        shipped,
+        dev: &[],
+    }
+}
+
+impl Arrows {
+    const fn dev(self, dev: &'static [&'static str]) -> Self {
+        Self { dev, ..self }
+    }
+}
 
 /// One line per crate. A crate that is not here may not exist.
 const ARROWS: &[Arrows] = &[
-    Arrows {
-        from: "lidar-messages",
-        shipped: &[],
-        dev: &[],
-    },
-    Arrows {
-        from: "lidar-scene",
-        shipped: &[],
-        dev: &[],
-    },
-    Arrows {
-        from: "lidar-sensor",
-        shipped: &["lidar-messages", "lidar-scene"],
-        dev: &[],
-    },
-    Arrows {
-        from: "lidar-detector",
-        shipped: &["lidar-messages"],
-        dev: &["lidar-sensor", "lidar-scene"],
-    },
-    Arrows {
-        from: "latency-timeline",
-        shipped: &[],
-        dev: &[],
-    },
-    Arrows {
-        from: "transport-api",
-        shipped: &[],
-        dev: CONFORMANCE,
-    },
-    Arrows {
-        from: "transport-conformance",
-        shipped: &["transport-api"],
-        dev: &[],
-    },
-    Arrows {
-        from: "transport-mqtt",
-        shipped: &["transport-api"],
-        dev: CONFORMANCE,
-    },
-    Arrows {
-        from: "transport-zenoh",
-        shipped: &["transport-api"],
-        dev: CONFORMANCE,
-    },
-    Arrows {
-        from: "transport-rosmaster",
-        shipped: &["transport-api"],
-        dev: CONFORMANCE,
-    },
-    Arrows {
-        from: "backends",
-        shipped: &[
+    arrows("lidar-messages", &[]),
+    arrows("lidar-scene", &[]),
+    arrows("lidar-sensor", &["lidar-messages", "lidar-scene"]),
+    arrows("lidar-detector", &["lidar-messages"]).dev(&["lidar-sensor", "lidar-scene"]),
+    arrows("latency-timeline", &[]),
+    arrows("transport-api", &[]).dev(&["transport-conformance"]),
+    arrows("transport-conformance", &["transport-api"]),
+    arrows("transport-mqtt", &["transport-api"]).dev(&["transport-conformance"]),
+    arrows("transport-zenoh", &["transport-api"]).dev(&["transport-conformance"]),
+    arrows("transport-rosmaster", &["transport-api"]).dev(&["transport-conformance"]),
+    arrows(
+        "backends",
+        &[
             "transport-api",
             "transport-mqtt",
             "transport-zenoh",
             "transport-rosmaster",
         ],
-        dev: &[],
-    },
-    Arrows {
-        from: "exchange",
-        shipped: &["transport-api", "lidar-messages", "latency-timeline"],
-        dev: &[],
-    },
-    Arrows {
-        from: "vehicle",
-        shipped: &[
+    ),
+    arrows(
+        "exchange",
+        &["transport-api", "lidar-messages", "latency-timeline"],
+    ),
+    arrows(
+        "vehicle",
+        &[
             "exchange",
             "transport-api",
             "lidar-messages",
             "lidar-sensor",
             "latency-timeline",
         ],
-        dev: &["lidar-scene"],
-    },
-    Arrows {
-        from: "edge",
-        shipped: &[
+    )
+    .dev(&["lidar-scene"]),
+    arrows(
+        "edge",
+        &[
             "exchange",
             "transport-api",
             "lidar-messages",
@@ -103,48 +72,44 @@ const ARROWS: &[Arrows] = &[
             "lidar-detector",
             "latency-timeline",
         ],
-        dev: &["lidar-scene"],
-    },
-    Arrows {
-        from: "roundtrip",
-        shipped: &[
+    )
+    .dev(&["lidar-scene"]),
+    arrows(
+        "roundtrip",
+        &[
             "backends",
-            "exchange",
-            "transport-api",
             "vehicle",
             "edge",
+            "exchange",
+            "transport-api",
             "lidar-messages",
             "lidar-scene",
             "lidar-sensor",
             "lidar-detector",
             "latency-timeline",
         ],
-        dev: BACKENDS,
-    },
-    Arrows {
-        from: "benches",
-        shipped: &[
+    )
+    .dev(&["transport-mqtt", "transport-zenoh", "transport-rosmaster"]),
+    arrows(
+        "benches",
+        &[
             "backends",
-            "exchange",
-            "transport-api",
             "transport-mqtt",
             "transport-zenoh",
             "transport-rosmaster",
             "vehicle",
             "edge",
+            "exchange",
+            "transport-api",
             "lidar-messages",
             "lidar-scene",
             "lidar-sensor",
             "lidar-detector",
             "latency-timeline",
         ],
-        dev: &["roundtrip"],
-    },
-    Arrows {
-        from: "xtask",
-        shipped: &[],
-        dev: &[],
-    },
+    )
+    .dev(&["roundtrip"]),
+    arrows("xtask", &[]),
 ];
 
 /// A library that belongs to one backend: nobody else may name it, so no type of it can appear in
@@ -156,29 +121,20 @@ const LIBRARIES: &[(&str, &str)] = &[
     ("dxr", "transport-rosmaster"),
 ];
 
-const RUNTIMES: &[&str] = &["tokio", "async-std", "smol"];
-
-/// Crates that nothing may pull in, however indirectly: `(crate, may not be built with, why)`.
-const NEVER: &[(&str, &[&str], &str)] = &[
-    (
-        "transport-api",
-        RUNTIMES,
-        "the contract runs on any async runtime",
-    ),
-    ("lidar-messages", RUNTIMES, "the codec is plain computation"),
-    ("lidar-scene", RUNTIMES, "ray casting is plain computation"),
-    (
-        "lidar-sensor",
-        RUNTIMES,
-        "a sensor is read by a thread of its own",
-    ),
-    ("lidar-detector", RUNTIMES, "detection is plain computation"),
+/// Crates that are built without any of [`RUNTIMES`], however indirectly, and why.
+const RUNTIME_FREE: &[(&str, &str)] = &[
+    ("transport-api", "the contract runs on any async runtime"),
+    ("lidar-messages", "a codec is plain computation"),
+    ("lidar-scene", "ray casting is plain computation"),
+    ("lidar-sensor", "a sensor is read by a thread of its own"),
+    ("lidar-detector", "detection is plain computation"),
     (
         "latency-timeline",
-        RUNTIMES,
         "arithmetic on stamps is plain computation",
     ),
 ];
+
+const RUNTIMES: &[&str] = &["tokio", "async-std", "smol"];
 
 /// Arrows that the table does not allow, rows of the table without a crate, and crates without a
 /// description.
@@ -231,9 +187,9 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
             }
         }
     }
-    for (name, never, why) in NEVER {
+    for (name, why) in RUNTIME_FREE {
         for (found, way) in workspace.tree(name) {
-            if never.contains(&found) {
+            if RUNTIMES.contains(&found) {
                 findings.push(format!("{} is not allowed: {why}", way.join(" -> ")));
             }
         }

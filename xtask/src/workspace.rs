@@ -79,10 +79,19 @@ fn root() -> PathBuf {
 }
 
 impl Workspace {
-    /// Asks Cargo, with the committed lock file.
+    /// Asks Cargo, with the committed lock file and all features.
     pub(crate) fn load() -> Result<Self> {
         let root = root();
-        let text = cargo(&root, &["metadata", "--format-version", "1", "--locked"])?;
+        let text = cargo(
+            &root,
+            &[
+                "metadata",
+                "--format-version",
+                "1",
+                "--locked",
+                "--all-features",
+            ],
+        )?;
         Self::read(root, &serde_json::from_str(&text)?)
     }
 
