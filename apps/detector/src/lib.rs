@@ -1,1 +1,39 @@
-//! TODO
+//! Finds cars, lorries, pedestrians and cyclists in point clouds, on the CPU.
+//!
+//! ```
+//! use lidar_detector::{DEFAULT_THREADS, Detector, Neural, to_detection_array};
+//! use lidar_messages::PointCloud2;
+//!
+//! let mut detector = Neural::embedded(DEFAULT_THREADS)?;
+//! let cloud = PointCloud2::default();
+//! let objects = detector.detect(&cloud)?;
+//! let message = to_detection_array(cloud.header, &objects);
+//! assert!(message.detections.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Neural`] fits the ground ([`Plane`]), draws a bird's-eye view ([`Raster`]), runs a small
+//! convolutional network over it, and reads oriented boxes off the peaks of its heat maps. Any
+//! cloud with `float32` x, y and z will do; x forward, y left, z up, in metres, the sensor upright
+//! and 0 to 5 m above the ground. Objects are found up to 51 m to each side.
+//!
+//! [`FixedDelay`] is no detector: it answers a made-up list after a fixed time, for experiments.
+//! Other detectors implement [`Detector`].
+
+mod detection;
+mod detector;
+mod fixed_delay;
+mod network;
+mod neural;
+mod overlap;
+mod peaks;
+mod plane;
+mod raster;
+
+pub use detection::{Class, Detection, to_detection_array};
+pub use detector::{DetectError, Detector};
+pub use fixed_delay::{FIXED_OBJECTS, FixedDelay};
+pub use network::{LoadError, MAX_THREADS};
+pub use neural::{DEFAULT_THREADS, DEFAULT_THRESHOLD, Neural};
+pub use plane::Plane;
+pub use raster::{CELL, CHANNELS, GRID, REACH, Raster};

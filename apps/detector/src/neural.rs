@@ -1,0 +1,96 @@
+use std::fmt;
+
+use lidar_messages::PointCloud2;
+
+use crate::detection::Detection;
+use crate::detector::{DetectError, Detector, read_positions};
+use crate::network::{LoadError, Network};
+use crate::peaks::detections;
+use crate::plane::Plane;
+use crate::raster::Raster;
+
+/// Threads that serve a small edge computer; see the measurements in `docs/detector.md`.
+pub const DEFAULT_THREADS: usize = 2;
+
+/// Scores above this are reported unless [`Neural::with_threshold`] says otherwise.
+pub const DEFAULT_THRESHOLD: f32 = 0.35;
+
+/// The network trained by this crate's `training` directory; `MODEL_CARD.md` tells on what and how
+/// well it works.
+static WEIGHTS: &[u8] = include_bytes!("../weights/street.onnx");
+
+/// The detector: ground plane, bird's-eye raster, network, peaks, suppression of doubles.
+///
+/// Deterministic: the same cloud gives the same list, whatever was seen before.
+pub struct Neural {
+    network: Network,
+    threshold: f32,
+    raster: Raster,
+    points: Vec<[f32; 3]>,
+}
+
+impl Neural {
+    /// With the weights in the program, on a pool of `threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// If `threads` is 0 or more than [`MAX_THREADS`](crate::MAX_THREADS).
+    pub fn embedded(threads: usize) -> Result<Self, LoadError> {
+        Self::load(WEIGHTS.to_vec(), threads)
+    }
+
+    /// With other weights: the content of a file `training/export.py` wrote.
+    ///
+    /// # Errors
+    ///
+    /// If `threads` is 0 or more than [`MAX_THREADS`](crate::MAX_THREADS), or `onnx` is no such
+    /// network.
+    pub fn load(onnx: Vec<u8>, threads: usize) -> Result<Self, LoadError> {
+        Ok(Self {
+            network: Network::load(onnx, threads)?,
+            threshold: DEFAULT_THRESHOLD,
+            raster: Raster::new(),
+            points: Vec::new(),
+        })
+    }
+
+    /// Reports objects with a score above `threshold`: lower finds more and invents more.
+    ///
+    /// # Errors
+    ///
+    /// If `threshold` is not from 0 to 1.
+    pub fn with_threshold(self, threshold: f32) -> Result<Self, LoadError> {
+        if !(0.0..=1.0).contains(&threshold) {
+            return Err(LoadError::Threshold { threshold });
+        }
+        Ok(Self { threshold, ..self })
+    }
+}
+
+impl Detector for Neural {
+    fn name(&self) -> &str {
+        "neural"
+    }
+
+    fn detect(&mut self, cloud: &PointCloud2) -> Result<Vec<Detection>, DetectError> {
+        read_positions(cloud, &mut self.points)?;
+        let ground = Plane::fit(&self.points);
+        self.raster.fill(&self.points, &ground);
+        if self.raster.occupied().is_empty() {
+            return Ok(Vec::new());
+        }
+        let heads = self
+            .network
+            .run(self.raster.features())
+            .map_err(DetectError::Network)?;
+        Ok(detections(&heads, self.threshold, &ground))
+    }
+}
+
+impl fmt::Debug for Neural {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Neural")
+            .field("threshold", &self.threshold)
+            .finish_non_exhaustive()
+    }
+}
