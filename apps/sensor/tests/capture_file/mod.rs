@@ -1,0 +1,150 @@
+//! Captures as `tcpdump` would write them, and the recording real ones are compared with.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use lidar_messages::VelodyneScan;
+use lidar_sensor::source::{Recording, RecordingConfig, SourceError};
+use lidar_sensor::{Block, Packet, Return, ReturnMode, Turn};
+use tempfile::TempDir;
+
+/// A capture under construction.
+pub(crate) struct CaptureFile {
+    pub(crate) bytes: Vec<u8>,
+    micros: u64,
+}
+
+impl CaptureFile {
+    pub(crate) fn new() -> Self {
+        let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&65_535u32.to_le_bytes());
+        bytes.extend_from_slice(&1u32.to_le_bytes());
+        Self {
+            bytes,
+            micros: 1_000_000_000_000,
+        }
+    }
+
+    pub(crate) fn frame(&mut self, frame: &[u8]) {
+        let len = (frame.len() as u32).to_le_bytes();
+        self.bytes
+            .extend_from_slice(&((self.micros / 1_000_000) as u32).to_le_bytes());
+        self.bytes
+            .extend_from_slice(&((self.micros % 1_000_000) as u32).to_le_bytes());
+        self.bytes.extend_from_slice(&len);
+        self.bytes.extend_from_slice(&len);
+        self.bytes.extend_from_slice(frame);
+    }
+
+    pub(crate) fn udp(&mut self, port: u16, payload: &[u8]) {
+        self.frame(&ethernet(0x0800, &ipv4(17, &udp(port, payload))));
+    }
+
+    pub(crate) fn data(&mut self, packet: &[u8]) {
+        self.micros += 664;
+        self.udp(2368, packet);
+    }
+
+    pub(crate) fn write(&self, directory: &TempDir) -> PathBuf {
+        write(directory, &self.bytes)
+    }
+}
+
+pub(crate) fn write(directory: &TempDir, bytes: &[u8]) -> PathBuf {
+    let path = directory.path().join("capture.pcap");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+pub(crate) fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend_from_slice(&[0x60, 0x76, 0x88, 0, 0, 0]);
+    frame.extend_from_slice(&kind.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+pub(crate) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend_from_slice(&(payload.len() as u16 + 20).to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0x40, 0, 0xff, protocol, 0, 0]);
+    packet.extend_from_slice(&[192, 168, 1, 201, 255, 255, 255, 255]);
+    packet.extend_from_slice(payload);
+    packet
+}
+
+pub(crate) fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut datagram = port.to_be_bytes().repeat(2);
+    datagram.extend_from_slice(&(payload.len() as u16 + 8).to_be_bytes());
+    datagram.extend_from_slice(&[0, 0]);
+    datagram.extend_from_slice(payload);
+    datagram
+}
+
+/// Packets of a rotor that turns by `step` hundredths of a degree per firing, all returns at
+/// 10 m.
+pub(crate) fn packets(
+    mode: ReturnMode,
+    step: f64,
+    count: usize,
+) -> impl Iterator<Item = [u8; 1206]> {
+    let per_firing = mode.blocks_per_firing();
+    (0..count).map(move |number| {
+        let blocks = std::array::from_fn(|block| {
+            let firing = (number * 12 + block) / per_firing;
+            Block {
+                azimuth: (step * firing as f64).rem_euclid(36_000.0) as u16,
+                returns: [Return {
+                    distance: 2_500,
+                    reflectivity: 9,
+                }; 32],
+            }
+        });
+        let micros = number as f64 * 663.552 / per_firing as f64;
+        Packet {
+            blocks,
+            timestamp_us: micros as u32,
+            return_mode: mode,
+        }
+        .encode()
+    })
+}
+
+/// Hundredths of a degree per firing at 600 rpm.
+pub(crate) const STEP_600_RPM: f64 = 55.296e-6 * 10.0 * 36_000.0;
+
+/// All turns of a recording that is read once.
+pub(crate) fn read(
+    path: &Path,
+    config: RecordingConfig,
+) -> Result<(Vec<Turn>, Recording), SourceError> {
+    let mut recording = Recording::open(path, config)?;
+    let mut turns = Vec::new();
+    while let Some(turn) = recording.next_scan()? {
+        turns.push(turn);
+    }
+    Ok((turns, recording))
+}
+
+pub(crate) fn scans(turns: Vec<Turn>) -> Vec<VelodyneScan> {
+    turns.into_iter().map(|turn| turn.scan).collect()
+}
+
+/// The real recording `vlp32.pcap`, where `ROUNDTRIP_DATA` names its directory.
+pub(crate) fn real_recording() -> Option<PathBuf> {
+    let Some(directory) = std::env::var_os("ROUNDTRIP_DATA") else {
+        println!("skipped: ROUNDTRIP_DATA names no directory with vlp32.pcap");
+        return None;
+    };
+    let path = Path::new(&directory).join("vlp32.pcap");
+    assert!(
+        path.is_file(),
+        "ROUNDTRIP_DATA is set, but {} is no file",
+        path.display()
+    );
+    Some(path)
+}
