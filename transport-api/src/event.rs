@@ -53,7 +53,8 @@ pub enum Event {
 }
 
 /// A bounded stream of events. Falling behind loses the oldest, counted; it never blocks the
-/// transport. It starts with the current connection state and ends after [`Event::Closed`].
+/// transport. It starts with the current connection state and the peers that are alive, and ends
+/// after [`Event::Closed`].
 #[derive(Debug)]
 pub struct Events(Arc<Mutex<Backlog>>);
 
@@ -74,6 +75,8 @@ struct Hub {
     readers: Vec<Weak<Mutex<Backlog>>>,
     /// The last event about the connection, told to new readers first.
     state: Option<Event>,
+    /// Peers alive, told to new readers next; as many as a backlog takes.
+    alive: Vec<PeerId>,
     closed: bool,
 }
 
@@ -88,11 +91,17 @@ impl EventHub {
         if hub.closed {
             return;
         }
-        if matches!(
-            event,
-            Event::Connected | Event::Disconnected { .. } | Event::Closed
-        ) {
-            hub.state = Some(event.clone());
+        match &event {
+            Event::Connected | Event::Disconnected { .. } | Event::Closed => {
+                hub.state = Some(event.clone());
+            }
+            Event::PeerAlive(peer)
+                if !hub.alive.contains(peer) && hub.alive.len() + 1 < BACKLOG =>
+            {
+                hub.alive.push(peer.clone());
+            }
+            Event::PeerLost(peer) => hub.alive.retain(|other| other != peer),
+            _ => {}
         }
         hub.closed = matches!(event, Event::Closed);
         let ended = hub.closed;
@@ -105,12 +114,17 @@ impl EventHub {
         });
     }
 
-    /// A new stream, beginning with the current connection state.
+    /// A new stream, beginning with the current connection state and the peers that are alive.
     pub fn subscribe(&self) -> Events {
         let mut hub = lock(&self.0);
         let backlog = Arc::new(Mutex::new(Backlog::default()));
         if let Some(state) = hub.state.clone() {
             push(&backlog, state, hub.closed);
+        }
+        if !hub.closed {
+            for peer in &hub.alive {
+                push(&backlog, Event::PeerAlive(peer.clone()), false);
+            }
         }
         hub.readers.push(Arc::downgrade(&backlog));
         Events(backlog)

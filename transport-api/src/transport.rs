@@ -77,7 +77,7 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
         qos: Qos,
     ) -> Result<Box<dyn Subscriber>>;
 
-    /// A stream of events, beginning with the current connection state.
+    /// A stream of events, beginning with the current connection state and the peers that are alive.
     fn events(&self) -> Events;
 
     /// Sends what was accepted, then disconnects, at `deadline` at the latest. Idempotent: a second

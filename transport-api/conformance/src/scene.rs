@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -267,6 +268,18 @@ pub(crate) async fn wait<T>(what: &str, future: impl Future<Output = T>) -> Outc
     tokio::time::timeout(PATIENCE, future)
         .await
         .map_err(|_| Failure(format!("waited {} s for {what}", PATIENCE.as_secs())))
+}
+
+/// Looks once and drops the future.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
 }
 
 /// Waits until a state is reached that no event tells of.

@@ -5,7 +5,7 @@ use transport_api::{
     TraceContext, Why,
 };
 
-use super::{Check, always, check};
+use super::{Check, always, check, metadata};
 use crate::fixture::FIRST;
 use crate::scene::{
     Failure, Outcome, Scene, Source, arrive, ensure, id, listen, noise, number, receive, silent,
@@ -21,13 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
     check!(delivers_payload_unchanged_2_2m, always, payload(2_156_704)),
     check!(delivers_payload_unchanged_64m, always),
     check!(oversize_is_refused_with_message_returned, always),
-    check!(
-        metadata_survives,
-        |facts| match facts.capabilities.metadata {
-            true => Ok(()),
-            false => Err("metadata is not offered"),
-        }
-    ),
+    check!(metadata_survives, metadata),
     check!(first_message_is_delivered, always),
     check!(subscriber_active_when_returned, always),
     check!(order_per_publisher, always),
