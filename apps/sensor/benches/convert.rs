@@ -1,13 +1,15 @@
 //! A turn of 57,984 slots from message to cloud, beside the crate `velodyne-lidar`.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lidar_messages::{Header, Packets, Time, VelodyneScan};
 use lidar_sensor::{
-    Block, Convention, Converter, Packet, Return, ReturnMode, downsample, vlp32c::PACKET_NANOS,
+    Block, Convention, Converter, Packet, Return, ReturnMode, downsample,
+    source::{Simulator, SimulatorConfig, Synthetic},
+    vlp32c::PACKET_NANOS,
 };
 use velodyne_lidar::{Config32, DataPacket};
 
@@ -104,5 +106,19 @@ fn reduction(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, conversion, reduction);
+fn simulation(criterion: &mut Criterion) {
+    let mut simulator = Simulator::new(SimulatorConfig::default());
+    let mut looped = Synthetic::new(SimulatorConfig::default(), 2);
+    let mut group = criterion.benchmark_group("synthetic");
+    group.sample_size(20);
+    group.bench_function("cast a turn", |bencher| {
+        bencher.iter(|| simulator.next_turn())
+    });
+    group.bench_function("replay a turn", |bencher| {
+        bencher.iter(|| looped.next_scan())
+    });
+    group.finish();
+}
+
+criterion_group!(benches, conversion, reduction, simulation);
 criterion_main!(benches);

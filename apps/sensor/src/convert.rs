@@ -54,14 +54,14 @@ pub enum Layout {
 
 /// A scan with a packet in it that cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("packet {packet} of {packets}: {source}")]
+#[error("packet {packet} of {packets}: {reason}")]
 pub struct ConvertError {
     /// Position of the packet in the scan, from 0.
     pub packet: usize,
     /// Packets in the scan.
     pub packets: usize,
     /// What is wrong with it.
-    pub source: PacketError,
+    pub reason: PacketError,
 }
 
 /// A return in space.
@@ -77,7 +77,8 @@ pub struct Point {
     pub intensity: u8,
     /// Rank of the laser by elevation, 0 is the lowest.
     pub ring: u16,
-    /// Seconds after the stamp of the scan.
+    /// Seconds after the stamp of the scan, by the nominal timing of the sensor. What follows a gap
+    /// of the field of view inside a packet was in truth fired later.
     pub time: f32,
 }
 
@@ -258,10 +259,10 @@ impl Converter {
         let start = scan.header.stamp.as_nanos();
         let packets = scan.packets.len();
         for (number, packet) in scan.packets.iter().enumerate() {
-            let view = PacketView::new(packet.data).map_err(|source| ConvertError {
+            let view = PacketView::new(packet.data).map_err(|reason| ConvertError {
                 packet: number,
                 packets,
-                source,
+                reason,
             })?;
             let stamp = packet.stamp.as_nanos();
             let offset = stamp.abs_diff(start) as f64 * 1e-9;
@@ -343,8 +344,9 @@ impl Converter {
 impl Firing<'_> {
     /// Leaves out what the other block of a dual return has at the same distance.
     fn drop_repeated(&mut self, other: &[[u8; 3]; CHANNELS]) {
-        for channel in 0..CHANNELS {
-            self.valid[channel] &= self.returns[channel][..2] != other[channel][..2];
+        let pairs = self.returns.iter().zip(other);
+        for (valid, (ours, theirs)) in self.valid.iter_mut().zip(pairs) {
+            *valid &= ours[..2] != theirs[..2];
         }
     }
 
@@ -400,7 +402,7 @@ fn cloud(scan: &VelodyneScan, data: Bytes, columns: usize, is_dense: bool) -> Po
     let size = |value: usize| u32::try_from(value).expect("a cloud has less than 2^32 points");
     PointCloud2 {
         header: scan.header.clone(),
-        height: size(if row == 0 { 1 } else { data.len() / row }),
+        height: size(data.len().checked_div(row).unwrap_or(1)),
         width: size(columns),
         fields: fields(),
         is_bigendian: false,

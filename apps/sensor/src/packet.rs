@@ -131,8 +131,8 @@ impl<'a> PacketView<'a> {
             timestamp_us,
             return_mode,
         };
-        for block in 0..BLOCKS {
-            let found = [blocks[block][0], blocks[block][1]];
+        for (block, &[first, second, ..]) in blocks.iter().enumerate() {
+            let found = [first, second];
             if found != BLOCK_FLAG {
                 return Err(PacketError::Flag { block, found });
             }

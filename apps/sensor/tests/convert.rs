@@ -392,14 +392,14 @@ fn other_models_are_refused_by_name_and_place() {
             .convert(&scan(data.clone()))
             .unwrap_err();
         assert_eq!((error.packet, error.packets), (1, 3));
-        assert!(matches!(error.source, PacketError::ForeignModel { .. }));
+        assert!(matches!(error.reason, PacketError::ForeignModel { .. }));
         assert!(error.to_string().contains(name), "{error}");
     }
     data[1][1205] = 0x77;
     let error = Converter::new(Convention::Precise)
         .convert(&scan(data))
         .unwrap_err();
-    assert_eq!(error.source, PacketError::UnknownModel { product: 0x77 });
+    assert_eq!(error.reason, PacketError::UnknownModel { product: 0x77 });
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn other_models_are_refused_by_name() {
         assert!(matches!(
             error,
             SourceError::Model {
-                source: PacketError::ForeignModel { .. },
+                reason: PacketError::ForeignModel { .. },
                 ..
             }
         ));
@@ -266,7 +266,7 @@ fn what_is_no_capture_is_named() {
     assert!(matches!(
         bag,
         SourceError::Capture {
-            source: CaptureError::Foreign {
+            reason: CaptureError::Foreign {
                 start: [b'#', b'R', ..]
             },
             ..

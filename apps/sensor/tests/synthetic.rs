@@ -110,7 +110,7 @@ fn points_lie_on_the_labelled_objects() {
     let mut source = Synthetic::new(config(8), 1);
     let scan = source.next_scan().scan;
     let mut points = Vec::new();
-    Converter::new(Convention::RosCompat)
+    Converter::new(Convention::Precise)
         .points(&scan, &mut points)
         .unwrap();
     let seen = source.truth().iter().filter(|object| {

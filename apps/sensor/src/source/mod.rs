@@ -103,30 +103,30 @@ impl fmt::Display for Statistics {
 #[non_exhaustive]
 pub enum SourceError {
     /// The recording cannot be opened.
-    #[error("cannot open {}: {source}", path.display())]
+    #[error("cannot open {}: {reason}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        reason: io::Error,
     },
     /// The recording cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {reason}", path.display())]
     Capture {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: CaptureError,
+        reason: CaptureError,
     },
     /// The recording is of another sensor.
-    #[error("{}, packet {packet}: {source}", path.display())]
+    #[error("{}, packet {packet}: {reason}", path.display())]
     Model {
         /// The file.
         path: PathBuf,
         /// Good data packets before.
         packet: u64,
         /// Which sensor.
-        source: PacketError,
+        reason: PacketError,
     },
     /// The recording was read to its end and had no data packet.
     #[error(

@@ -130,10 +130,10 @@ impl Recording {
                     self.statistics.truncated_after.get_or_insert(self.pass);
                     None
                 }
-                Err(source) => {
+                Err(reason) => {
                     return Err(SourceError::Capture {
                         path: self.path.clone(),
-                        source,
+                        reason,
                     });
                 }
             };
@@ -162,12 +162,12 @@ impl Recording {
             };
             let view = match PacketView::new(data) {
                 Ok(view) => view,
-                Err(source @ PacketError::ForeignModel { .. }) => {
+                Err(reason @ PacketError::ForeignModel { .. }) => {
                     let path = self.path.clone();
                     return Err(SourceError::Model {
                         path,
                         packet: self.pass,
-                        source,
+                        reason,
                     });
                 }
                 Err(_) => {
@@ -207,12 +207,12 @@ fn open(path: &Path) -> Result<Capture<BufReader<File>>, SourceError> {
         }
         Ok(file)
     };
-    let file = open().map_err(|source| SourceError::Open {
+    let file = open().map_err(|reason| SourceError::Open {
         path: path.to_owned(),
-        source,
+        reason,
     })?;
-    Capture::new(BufReader::new(file)).map_err(|source| SourceError::Capture {
+    Capture::new(BufReader::new(file)).map_err(|reason| SourceError::Capture {
         path: path.to_owned(),
-        source,
+        reason,
     })
 }

@@ -9,8 +9,8 @@ use crate::{
     random::Random,
     turn::{Turn, TurnAssembler},
     vlp32c::{
-        AZIMUTH_OFFSET, BLOCKS, CHANNELS, DISTANCE_UNIT, ELEVATION, FIRING_CYCLE_NANOS, FULL_TURN,
-        PACKET_LEN, PACKET_NANOS, PAIR_NANOS,
+        AZIMUTH_OFFSET, BEAM_ORIGIN, BLOCKS, CHANNELS, DISTANCE_UNIT, ELEVATION,
+        FIRING_CYCLE_NANOS, FULL_TURN, PACKET_LEN, PACKET_NANOS, PAIR_NANOS,
     },
 };
 
@@ -85,8 +85,18 @@ pub struct Simulator {
     azimuth: f64,
     /// Packets fired so far.
     packets: u64,
-    /// Sine and cosine of the elevations.
-    elevation: [[f32; 2]; CHANNELS],
+    beams: [Beam; CHANNELS],
+}
+
+/// Where a laser points.
+#[derive(Debug, Clone, Copy)]
+struct Beam {
+    /// Upward part of its direction.
+    rise: f32,
+    /// Level part of its direction.
+    level: f32,
+    /// Height at which it leaves the axis of the sensor, in metres.
+    height: f32,
 }
 
 impl Simulator {
@@ -104,9 +114,14 @@ impl Simulator {
             // So that the wrap falls into the middle of a packet if turns are whole packets.
             azimuth: step * BLOCKS as f64 / 2.0,
             packets: 0,
-            elevation: ELEVATION.map(|degrees| {
+            beams: ELEVATION.map(|degrees| {
                 let (sin, cos) = degrees.to_radians().sin_cos();
-                [sin as f32, cos as f32]
+                let height = -BEAM_ORIGIN * sin / cos;
+                Beam {
+                    rise: sin as f32,
+                    level: cos as f32,
+                    height: height as f32,
+                }
             }),
         }
     }
@@ -148,8 +163,14 @@ impl Simulator {
             let pair = (channel / 2) as f64;
             let hundredths = azimuth + turned * pair + f64::from(AZIMUTH_OFFSET[channel]);
             let (sin, cos) = ((hundredths / 100.0).to_radians() as f32).sin_cos();
-            let [rise, level] = self.elevation[channel];
-            let hit = self.scene.cast([0.0; 3], [level * cos, -level * sin, rise]);
+            let Beam {
+                rise,
+                level,
+                height,
+            } = self.beams[channel];
+            let hit = self
+                .scene
+                .cast([0.0, 0.0, height], [level * cos, -level * sin, rise]);
             let noise = self.range_noise * self.random.normal();
             match hit {
                 Some(hit) if hit.range >= MIN_RANGE => Return {
