@@ -37,11 +37,13 @@ fn cloud(points: &[[f32; 3]]) -> PointCloud2 {
 }
 
 fn detector() -> Neural {
-    Neural::embedded(1).unwrap()
+    Neural::embedded(1).expect("the embedded network loads")
 }
 
 fn refusal(cloud: &PointCloud2) -> String {
-    let error = detector().detect(cloud).unwrap_err();
+    let error = detector()
+        .detect(cloud)
+        .expect_err("a broken cloud is refused");
     assert!(matches!(error, DetectError::Cloud(_)), "{error:?}");
     error.to_string()
 }

@@ -13,6 +13,10 @@ use cloud::cloud;
 use lidar::Lidar;
 use score::{Rule, Score};
 
+const THRESHOLDS: [f32; 4] = [0.2, 0.3, DEFAULT_THRESHOLD, 0.5];
+/// Lower scores are not looked at.
+const LEAST_SCORE: f32 = 0.05;
+
 /// Streets that neither training nor the tests use.
 const FIRST_SEED: u64 = 10_000;
 
@@ -27,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(file) => Neural::load(std::fs::read(file)?, 1)?,
         None => Neural::embedded(1)?,
     };
-    let mut detector = detector.with_threshold(0.05)?;
+    let mut detector = detector.with_threshold(LEAST_SCORE)?;
     let lidar = Lidar::vlp_32c();
     let mut rules = Vec::new();
     for class in Class::ALL {
@@ -49,24 +53,36 @@ fn main() -> Result<(), Box<dyn Error>> {
             score.add(rule, &detections, &turn.objects);
         }
     }
-    println!(
-        "| objects | number | average precision | threshold | recall | invented a scene | mean error |"
-    );
-    println!("|---|---|---|---|---|---|---|");
-    for (rule, score) in &rules {
-        for threshold in [0.2, 0.3, DEFAULT_THRESHOLD, 0.4, 0.5] {
-            println!(
-                "| {}, < {} m, >= {} points | {} | {:.2} | {threshold} | {:.2} | {:.2} | {:.2} m |",
-                rule.class.name(),
-                rule.range,
-                rule.points,
-                score.objects,
-                score.average_precision(),
-                score.recall(threshold),
-                score.invented(threshold) as f32 / scenes as f32,
-                score.mean_error(),
-            );
+    println!("Recall / invented objects a scene at score thresholds:\n");
+    print!("| objects | number | average precision | mean error |");
+    THRESHOLDS
+        .iter()
+        .for_each(|threshold| print!(" {threshold} |"));
+    println!("\n|---|---|---|---|{}", "---|".repeat(THRESHOLDS.len()));
+    for (
+        Rule {
+            class,
+            range,
+            points,
+        },
+        score,
+    ) in &rules
+    {
+        let name = class.name();
+        print!(
+            "| {name}, < {range} m, >= {points} points | {} ",
+            score.objects
+        );
+        print!(
+            "| {:.2} | {:.2} m |",
+            score.average_precision(),
+            score.mean_error()
+        );
+        for threshold in THRESHOLDS {
+            let invented = score.invented(threshold) as f32 / scenes as f32;
+            print!(" {:.2} / {invented:.2} |", score.recall(threshold));
         }
+        println!();
     }
     Ok(())
 }

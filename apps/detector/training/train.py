@@ -1,8 +1,8 @@
-"""Trains the network: train.py STEPS CHECKPOINT DATA..."""
+"""Trains the network; README.md has the commands."""
 
+import argparse
 import math
 import random
-import sys
 import time
 
 import numpy as np
@@ -55,12 +55,20 @@ def losses(heat_logits, boxes, heat, heat_weight, box, box_weight):
 
 
 def main():
-    steps, checkpoint, files = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--start", help="checkpoint to go on from")
+    parser.add_argument("--checkpoint", required=True, help="file to write")
+    parser.add_argument("data", nargs="+", help="files of the data generator")
+    arguments = parser.parse_args()
+    steps = arguments.steps
     torch.set_num_threads(THREADS)
     torch.manual_seed(SEED)
-    samples = [sample for file in files for sample in load(file)]
+    samples = [sample for file in arguments.data for sample in load(file)]
     print(f"{len(samples)} samples", flush=True)
     network = Network().to(memory_format=torch.channels_last)
+    if arguments.start:
+        network.load_state_dict(torch.load(arguments.start))
     optimizer = torch.optim.AdamW(network.parameters(), lr=PEAK_RATE, weight_decay=WEIGHT_DECAY)
     average = {name: value.clone() for name, value in network.state_dict().items()}
     # One worker: several would make the order of batches a race.
@@ -93,7 +101,7 @@ def main():
             seconds = time.monotonic() - start
             print(f"{step + 1} heat {heat_mean:.3f} box {box_mean:.3f} {seconds:.0f} s", flush=True)
             log.clear()
-            torch.save(average, checkpoint)
+            torch.save(average, arguments.checkpoint)
 
 
 if __name__ == "__main__":
