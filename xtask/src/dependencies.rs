@@ -1,4 +1,4 @@
-//! Every crate that we chose to depend on has a line that says why.
+//! Every crate that we chose to depend on is used and has a line that says why.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,9 @@ use crate::workspace::Workspace;
 
 const PAPER: &str = "docs/dependencies.md";
 
-/// Direct dependencies without a row in the document, and rows without a dependency.
-pub(crate) fn check(workspace: &Workspace, papers: &[Source]) -> Vec<String> {
+/// Direct dependencies without a row in the document, rows without a dependency, and dependencies
+/// that the root `manifest` offers to the crates and none takes.
+pub(crate) fn check(workspace: &Workspace, manifest: &str, papers: &[Source]) -> Vec<String> {
     let Some(paper) = papers.iter().find(|paper| paper.path.as_os_str() == PAPER) else {
         return vec![format!("{PAPER} does not exist")];
     };
@@ -43,7 +44,25 @@ pub(crate) fn check(workspace: &Workspace, papers: &[Source]) -> Vec<String> {
             ));
         }
     }
+    for name in offered(manifest) {
+        if !used.contains_key(name) && workspace.member(name).is_none() {
+            findings.push(format!(
+                "Cargo.toml offers `{name}`, which nobody uses; remove it"
+            ));
+        }
+    }
     findings
+}
+
+/// The keys of `[workspace.dependencies]`.
+fn offered(manifest: &str) -> impl Iterator<Item = &str> {
+    manifest
+        .lines()
+        .skip_while(|line| *line != "[workspace.dependencies]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| Some(line.split_once('=')?.0.trim()))
+        .filter(|key| !key.starts_with('#'))
 }
 
 #[cfg(test)]
@@ -73,13 +92,16 @@ mod tests {
             path: PAPER.into(),
             text: "| crate | why |\n|---|---|\n| `bytes` | x `y` |\n| `gone` | z |".to_owned(),
         };
-        let findings = check(&workspace, &[paper]);
-        assert_eq!(findings.len(), 2, "{findings:?}");
+        let manifest = "[workspace]\n[workspace.dependencies]\nours = { path = \"x\" }\n\n\
+                        bytes = \"1\"\n# old = \"1\"\nspare = \"1\"\n[profile.dev]\nopt = 1\n";
+        let findings = check(&workspace, manifest, &[paper]);
+        assert_eq!(findings.len(), 3, "{findings:?}");
         assert!(
             findings[0].contains("no row for `serde` (used by ours)"),
             "{findings:?}"
         );
         assert!(findings[1].contains("a row for `gone`"), "{findings:?}");
-        assert_eq!(check(&workspace, &[]).len(), 1);
+        assert!(findings[2].contains("offers `spare`"), "{findings:?}");
+        assert_eq!(check(&workspace, manifest, &[]).len(), 1);
     }
 }

@@ -45,7 +45,8 @@ fn main() -> ExitCode {
             let code = source::read(&workspace.root, "rs")?;
             let mut findings = links::check(&workspace.root, &papers);
             findings.extend(promises::check(&papers, &code));
-            findings.extend(dependencies::check(&workspace, &papers));
+            let manifest = std::fs::read_to_string(workspace.root.join("Cargo.toml"))?;
+            findings.extend(dependencies::check(&workspace, &manifest, &papers));
             Ok(findings)
         }),
         ["ci", steps @ ..] => return ci::run(steps),
