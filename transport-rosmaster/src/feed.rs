@@ -1,0 +1,276 @@
+//! The connection to one publisher of a topic that we subscribe to, for as long as it is
+//! registered.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dxr::Value;
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use transport_api::envelope::{Decoder, MAX_TRAILER};
+use transport_api::reception::Arrived;
+use transport_api::{Error, ErrorKind, Event, Metadata, Result, SchemaId};
+
+use crate::address::{Endpoint, bound_silence};
+use crate::backoff::Backoff;
+use crate::header::{ANY, Header, Type, starts_with_header};
+use crate::http::Caller;
+use crate::intake::{Intake, Taken};
+use crate::name;
+use crate::node::Node;
+use crate::sequence::HeaderSequence;
+use crate::subscription::{Stage, Subscription};
+use crate::xmlrpc::items;
+
+/// Read buffer, in bytes: small messages arrive several at a time, large ones pass it by.
+const BUFFER: usize = 8 << 10;
+
+/// An open connection.
+struct Connection {
+    stream: BufReader<TcpStream>,
+    schema: Option<SchemaId>,
+    numbered: bool,
+}
+
+/// Connects to the publisher at `uri`, again and again while `wanted`, and delivers what it sends.
+pub(crate) async fn run(
+    subscription: &Subscription,
+    node: &Arc<Node>,
+    uri: &str,
+    mut wanted: watch::Receiver<bool>,
+) {
+    let topic = name::topic(&subscription.topic);
+    let mut feed = Feed {
+        intake: Intake::new(node.max_payload() + MAX_TRAILER),
+        decoder: Decoder::default(),
+        headers: HeaderSequence::new(&topic, uri),
+        refused: None,
+    };
+    let mut backoff = Backoff::default();
+    let mut interrupted = false;
+    loop {
+        let dialled = tokio::select! {
+            dialled = tokio::time::timeout(node.timeout(), dial(node, &topic, uri)) => dialled,
+            () = unwanted(&mut wanted) => {
+                if subscription.end(uri) { return }
+                continue;
+            }
+        };
+        let cause = match dialled.unwrap_or_else(|_| {
+            Err(Error::new(
+                ErrorKind::Timeout,
+                "connect to publisher",
+                format!("{uri} of `{topic}` did not answer within {:?}", node.timeout()),
+            ))
+        }) {
+            Ok(connection) => {
+                if interrupted {
+                    interrupted = false;
+                    node.restored();
+                }
+                match feed.read(subscription, uri, connection, &mut backoff).await {
+                    Ok(()) => Error::new(
+                        ErrorKind::Disconnected,
+                        "receive",
+                        format!("publisher {uri} of `{topic}` closed the connection"),
+                    ),
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        if !*wanted.borrow() && subscription.end(uri) {
+            return;
+        }
+        subscription.reach(uri, Stage::Failed);
+        let attempt = backoff.attempts() + 1;
+        if attempt.is_power_of_two() {
+            tracing::warn!(error = %cause, source = ?std::error::Error::source(&cause), attempt,
+                "publisher not connected");
+        }
+        let pause = backoff.pause();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = unwanted(&mut wanted) => {
+                if subscription.end(uri) { return }
+                continue;
+            }
+        }
+        // Only now: a publisher that was closed on purpose has been unregistered in the meantime.
+        if cause.kind() != ErrorKind::Schema {
+            interrupted = true;
+            node.emit(Event::Reconnecting {
+                attempt,
+                cause: Arc::new(cause),
+            });
+        }
+        node.refresh(&topic);
+    }
+}
+
+/// Waits until the publisher is no longer registered.
+async fn unwanted(wanted: &mut watch::Receiver<bool>) {
+    // The sender is gone when the subscription is; then nothing is wanted either.
+    let _ = wanted.wait_for(|wanted| !wanted).await;
+}
+
+async fn dial(node: &Node, topic: &str, uri: &str) -> Result<Connection> {
+    let fault = |text: String| Error::new(ErrorKind::Connect, "connect to publisher", text);
+    let api = Endpoint::of_uri(uri)
+        .ok_or_else(|| fault(format!("`{uri}` of `{topic}` is not an http address")))?;
+    let protocols = Value::Array(vec![Value::Array(vec![Value::String("TCPROS".to_owned())])]);
+    let params = vec![
+        Value::String(node.name().to_owned()),
+        Value::String(topic.to_owned()),
+        protocols,
+    ];
+    let answer = Caller::new(api, node.timeout())
+        .call("requestTopic", params)
+        .await
+        .map_err(|error| {
+            fault(format!("publisher of `{topic}` advertises {uri}, no answer from there: {error}"))
+                .with_source(error)
+        })?;
+    let endpoint = match items(&answer) {
+        [Value::String(protocol), Value::String(host), Value::Integer(port), ..]
+            if protocol == "TCPROS" =>
+        {
+            let port = u16::try_from(*port)
+                .map_err(|_| fault(format!("publisher {uri} of `{topic}` names port {port}")))?;
+            Endpoint::new(host, port)
+        }
+        _ => {
+            return Err(fault(format!("publisher {uri} of `{topic}` offers no TCPROS")));
+        }
+    };
+    let unreachable = |error: io::Error| {
+        fault(format!(
+            "publisher {uri} of `{topic}` advertises {endpoint}, cannot connect: {error}"
+        ))
+        .with_source(error)
+    };
+    let mut stream = endpoint.connect().await.map_err(unreachable)?;
+    bound_silence(&stream, node.silence()).map_err(unreachable)?;
+    // Any type is asked for and judged here, where both types can be named.
+    let hello = Header::default()
+        .with("callerid", node.name())
+        .with("topic", topic)
+        .with("type", ANY)
+        .with("md5sum", ANY)
+        .with("tcp_nodelay", "1");
+    stream.write_all(&hello.encode()).await.map_err(unreachable)?;
+    let mut stream = BufReader::with_capacity(BUFFER, stream);
+    let header = Header::read(&mut stream).await.map_err(unreachable)?;
+    if let Some(error) = header.get("error") {
+        return Err(fault(format!("publisher {uri} of `{topic}` refuses: {error}")));
+    }
+    Ok(Connection {
+        stream,
+        schema: Type::schema(&header).map_err(unreachable)?,
+        numbered: header.get("message_definition").is_some_and(starts_with_header),
+    })
+}
+
+/// What outlives a connection.
+struct Feed {
+    intake: Intake,
+    decoder: Decoder,
+    headers: HeaderSequence,
+    /// The schema that nobody here wanted last time, and who was here then.
+    refused: Option<(SchemaId, u64)>,
+}
+
+impl Feed {
+    /// Delivers messages until the publisher closes the connection.
+    async fn read(
+        &mut self,
+        subscription: &Subscription,
+        uri: &str,
+        mut connection: Connection,
+        backoff: &mut Backoff,
+    ) -> Result<()> {
+        if let (Some(found), Err(expected)) =
+            (&connection.schema, subscription.wants(connection.schema.as_ref()))
+        {
+            return Err(self.refuse(subscription, uri, found, &expected));
+        }
+        self.refused = None;
+        backoff.reset();
+        subscription.reach(uri, Stage::Connected);
+        loop {
+            let taken = self.intake.next(&mut connection.stream).await.map_err(|error| {
+                Error::new(
+                    ErrorKind::Disconnected,
+                    "receive",
+                    format!("connection to publisher {uri} of `{}` broke: {error}",
+                        subscription.topic),
+                )
+                .with_source(error)
+            })?;
+            match taken {
+                None => return Ok(()),
+                Some(Taken::Message(frame)) => match self.decode(frame, &connection) {
+                    Ok((meta, payload)) => subscription.deliver(Arrived {
+                        topic: subscription.topic.clone(),
+                        payload,
+                        meta,
+                    }),
+                    Err(error) => subscription.reject(&error),
+                },
+                Some(Taken::Oversize(length)) => subscription.reject(&Error::new(
+                    ErrorKind::TooLarge,
+                    "receive",
+                    format!("message of {length} B from {uri}; raise `max_payload`"),
+                )),
+            }
+        }
+    }
+
+    fn decode(&mut self, frame: Bytes, connection: &Connection) -> Result<(Metadata, Bytes)> {
+        let (meta, payload) = self.decoder.trailer(frame)?;
+        let mut meta = meta.unwrap_or_else(|| Metadata {
+            id: match connection.numbered {
+                true => self.headers.identify(&payload),
+                false => None,
+            },
+            ..Metadata::default()
+        });
+        if meta.schema.is_none() {
+            meta.schema.clone_from(&connection.schema);
+        }
+        Ok((meta, payload))
+    }
+
+    /// Nobody here wants messages of this schema: each subscriber is told so once, with both types,
+    /// and no message is read.
+    fn refuse(
+        &mut self,
+        subscription: &Subscription,
+        uri: &str,
+        found: &SchemaId,
+        expected: &[SchemaId],
+    ) -> Error {
+        let text = format!(
+            "type mismatch on `{}`: expected {}, publisher {uri} sends {found}",
+            subscription.topic,
+            expected.iter().map(SchemaId::to_string).collect::<Vec<_>>().join(" and "),
+        );
+        let refused = Some((found.clone(), subscription.joined()));
+        if self.refused != refused {
+            tracing::error!("{text}");
+            self.refused = refused;
+            // An arrival of the wrong schema is what makes a subscriber say so.
+            subscription.deliver(Arrived {
+                topic: subscription.topic.clone(),
+                payload: Bytes::new(),
+                meta: Metadata {
+                    schema: Some(found.clone()),
+                    ..Metadata::default()
+                },
+            });
+        }
+        Error::new(ErrorKind::Schema, "connect to publisher", text)
+    }
+}

@@ -1,0 +1,149 @@
+//! The options in the query of a transport's URL.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use transport_api::{Error, OptionHelp, Result, TransportConfig};
+
+/// The options, with their defaults.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Options {
+    pub(crate) hostname: Option<String>,
+    pub(crate) ip: Option<std::net::IpAddr>,
+    pub(crate) metadata: bool,
+    #[serde(with = "humantime_serde")]
+    pub(crate) timeout: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) poll: Duration,
+    #[serde(with = "humantime_serde")]
+    pub(crate) silence: Duration,
+    /// Only read for an embedded master.
+    pub(crate) port: Option<u16>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            hostname: None,
+            ip: None,
+            metadata: true,
+            timeout: Duration::from_secs(5),
+            poll: Duration::from_secs(1),
+            silence: Duration::from_secs(6),
+            port: None,
+        }
+    }
+}
+
+/// The options as they are documented.
+pub(crate) const HELP: &[OptionHelp] = &[
+    OptionHelp {
+        key: "hostname",
+        default: "the address of the route to the master",
+        help: "host name under which other nodes reach this one",
+    },
+    OptionHelp {
+        key: "ip",
+        default: "the address of the route to the master",
+        help: "address under which other nodes reach this one; instead of `hostname`",
+    },
+    OptionHelp {
+        key: "metadata",
+        default: "true",
+        help: "send metadata as a trailer behind each message, which ROS nodes ignore",
+    },
+    OptionHelp {
+        key: "timeout",
+        default: "5s",
+        help: "longest wait for the master, a node or a connection",
+    },
+    OptionHelp {
+        key: "poll",
+        default: "1s",
+        help: "how often the master is asked whether it still knows this node",
+    },
+    OptionHelp {
+        key: "silence",
+        default: "6s",
+        help: "a data connection whose other side is silent for so long is given up and redialled",
+    },
+    OptionHelp {
+        key: "port",
+        default: "any free one",
+        help: "port of the embedded master; only with `rosmaster:embedded`",
+    },
+];
+
+impl Options {
+    /// Reads and checks the options of `config`.
+    pub(crate) fn of(config: &TransportConfig) -> Result<Self> {
+        let options: Self = config.backend()?;
+        if options.hostname.is_some() && options.ip.is_some() {
+            return Err(Error::config(
+                "options `hostname` and `ip` exclude each other; give one",
+            ));
+        }
+        if options.hostname.as_deref() == Some("") {
+            return Err(Error::config("option `hostname` is empty"));
+        }
+        for (key, value, least) in [
+            ("timeout", options.timeout, Duration::from_millis(10)),
+            ("poll", options.poll, Duration::from_millis(10)),
+            // The kernel counts keep-alive probes in seconds.
+            ("silence", options.silence, Duration::from_secs(4)),
+        ] {
+            if value < least || value > Duration::from_secs(3600) {
+                return Err(Error::config(format!(
+                    "option `{key}` = `{value:?}` is not in {least:?} ..= 1 h"
+                )));
+            }
+        }
+        Ok(options)
+    }
+
+    /// The address to advertise, if the user has a wish.
+    pub(crate) fn advertised(&self) -> Option<String> {
+        self.hostname.clone().or(self.ip.map(|ip| ip.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Options> {
+        Options::of(&TransportConfig::parse(&format!("rosmaster://host?{query}"))?)
+    }
+
+    #[test]
+    fn wrong_options_are_refused_with_their_name() {
+        let options = read("ip=10.0.0.1&timeout=200ms&metadata=false").unwrap();
+        assert_eq!(options.advertised().as_deref(), Some("10.0.0.1"));
+        assert!(!options.metadata);
+        for (query, name) in [
+            ("ip=car", "`ip`"),
+            ("hostname=a&ip=10.0.0.1", "`hostname` and `ip`"),
+            ("hostname=", "`hostname`"),
+            ("timeout=0s", "`timeout`"),
+            ("silence=1s", "`silence`"),
+            ("metdata=false", "did you mean `metadata`?"),
+        ] {
+            let error = read(query).unwrap_err().to_string();
+            assert!(error.contains(name), "{query}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_option_is_documented_with_its_default() {
+        let defaults = Options::default();
+        for option in HELP {
+            // An option that is not known would be refused by name.
+            let error = read(&format!("{}=?", option.key)).map(|_| ());
+            let text = error.map_or_else(|error| error.to_string(), |()| String::new());
+            assert!(!text.contains("unknown"), "{}", option.key);
+        }
+        assert_eq!(HELP.len(), 7);
+        assert_eq!(defaults.timeout, Duration::from_secs(5));
+    }
+}

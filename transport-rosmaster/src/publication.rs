@@ -1,0 +1,300 @@
+//! A topic that this node publishes: its publishers here and its subscribers anywhere.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use tokio::sync::watch;
+use transport_api::queue::{self, Producer, Pushed};
+use transport_api::{Granted, Overflow, TopicName};
+
+use crate::frame::Frame;
+use crate::header::{Header, Type};
+use crate::ledger::Ledger;
+use crate::link::Link;
+
+/// Which subscribers of a topic are, or were, connected.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Audience {
+    /// Connections now.
+    pub(crate) connected: usize,
+    /// Names of all nodes that have connected so far; bounded, see [`NAMES`].
+    pub(crate) seen: BTreeSet<String>,
+}
+
+/// Names of subscribers remembered per topic; they only decide how long a new publisher waits.
+const NAMES: usize = 1024;
+
+/// Definition of `rosgraph_msgs/Log`, without its comments.
+const ROSOUT: &str = "\
+byte DEBUG=1
+byte INFO=2
+byte WARN=4
+byte ERROR=8
+byte FATAL=16
+Header header
+byte level
+string name
+string msg
+string file
+string function
+uint32 line
+string[] topics
+================================================================================
+MSG: std_msgs/Header
+uint32 seq
+time stamp
+string frame_id
+";
+
+/// A topic that this node publishes.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    pub(crate) topic: TopicName,
+    pub(crate) kind: Type,
+    state: Mutex<State>,
+    audience: watch::Sender<Audience>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    outlets: Vec<Arc<Outlet>>,
+    links: Vec<Arc<Link>>,
+    complete: bool,
+}
+
+impl Publication {
+    pub(crate) fn new(topic: &TopicName, kind: Type) -> Arc<Self> {
+        Arc::new(Self {
+            topic: topic.clone(),
+            kind,
+            state: Mutex::default(),
+            audience: watch::Sender::new(Audience::default()),
+        })
+    }
+
+    /// The topic of log messages. Every node publishes it, which makes the node known.
+    pub(crate) fn rosout() -> Arc<Self> {
+        let topic = TopicName::parse("rosout").expect("`rosout` is a legal name");
+        let kind = Type {
+            name: "rosgraph_msgs/Log".to_owned(),
+            sum: "acffd30cd6b6de30f120938c17c593fb".to_owned(),
+            definition: ROSOUT.to_owned(),
+        };
+        Self::new(&topic, kind)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The header that answers a subscriber.
+    pub(crate) fn header(&self, node: &str, topic: &str) -> Header {
+        Header::default()
+            .with("callerid", node)
+            .with("topic", topic)
+            .with("type", &self.kind.name)
+            .with("md5sum", &self.kind.sum)
+            .with("message_definition", &self.kind.definition)
+            .with("latching", "0")
+    }
+
+    /// Adds a publisher.
+    pub(crate) fn publish(&self, granted: Granted) -> Arc<Outlet> {
+        let outlet = Arc::new(Outlet {
+            granted,
+            ledger: Arc::default(),
+            closed: AtomicBool::new(false),
+            ports: Mutex::default(),
+        });
+        let mut state = self.lock();
+        for link in &state.links {
+            outlet.connect(link);
+        }
+        state.outlets.push(Arc::clone(&outlet));
+        outlet
+    }
+
+    /// Takes a publisher away and says whether it was the last; what it accepted is still sent.
+    pub(crate) fn retire(&self, outlet: &Arc<Outlet>) -> bool {
+        outlet.close();
+        let mut state = self.lock();
+        state.outlets.retain(|known| !Arc::ptr_eq(known, outlet));
+        state.outlets.is_empty()
+    }
+
+    /// Adds a subscriber: from now on messages are queued for it. `false` if the topic is no longer
+    /// published.
+    pub(crate) fn attach(&self, link: &Arc<Link>) -> bool {
+        let mut state = self.lock();
+        if state.complete {
+            return false;
+        }
+        for outlet in &state.outlets {
+            outlet.connect(link);
+        }
+        state.links.push(Arc::clone(link));
+        let connected = state.links.len();
+        self.audience.send_modify(|audience| {
+            audience.connected = connected;
+            if audience.seen.len() < NAMES {
+                audience.seen.insert(link.node().to_owned());
+            }
+        });
+        true
+    }
+
+    /// Takes a subscriber away.
+    pub(crate) fn detach(&self, link: &Arc<Link>) {
+        let mut state = self.lock();
+        state.links.retain(|known| !Arc::ptr_eq(known, link));
+        for outlet in &state.outlets {
+            outlet.disconnect(link);
+        }
+        let connected = state.links.len();
+        self.audience.send_modify(|audience| audience.connected = connected);
+    }
+
+    /// Nothing more will be published: links end once they have written what they have.
+    pub(crate) fn complete(&self) {
+        let mut state = self.lock();
+        state.complete = true;
+        for outlet in state.outlets.drain(..) {
+            outlet.close();
+        }
+        for link in &state.links {
+            link.complete();
+        }
+    }
+
+    pub(crate) fn audience(&self) -> watch::Receiver<Audience> {
+        self.audience.subscribe()
+    }
+
+    /// Names of the nodes connected now.
+    pub(crate) fn subscribers(&self) -> Vec<String> {
+        let state = self.lock();
+        state.links.iter().map(|link| link.node().to_owned()).collect()
+    }
+}
+
+/// The sending end of one publisher: a bounded queue for each subscriber.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    granted: Granted,
+    pub(crate) ledger: Arc<Ledger>,
+    closed: AtomicBool,
+    ports: Mutex<Vec<Port>>,
+}
+
+#[derive(Debug)]
+struct Port {
+    link: Arc<Link>,
+    queue: Producer<Arc<Frame>>,
+}
+
+/// What [`Outlet::send`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// Queued for every subscriber; so many older messages gave way.
+    Queued { evicted: u64 },
+    /// Given up for every subscriber.
+    Discarded,
+}
+
+impl Outlet {
+    pub(crate) fn granted(&self) -> Granted {
+        self.granted
+    }
+
+    fn ports(&self) -> MutexGuard<'_, Vec<Port>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connect(&self, link: &Arc<Link>) {
+        // Back-pressure comes from looking for room first; a link that stalls is not waited for,
+        // and then its oldest messages give way.
+        let overflow = match self.granted.overflow {
+            Overflow::Block => Overflow::DropOldest,
+            other => other,
+        };
+        let (queue, lane) = queue::bounded(self.granted.depth, overflow);
+        link.add(lane);
+        self.ports().push(Port {
+            link: Arc::clone(link),
+            queue,
+        });
+    }
+
+    fn disconnect(&self, link: &Arc<Link>) {
+        self.ports().retain(|port| !Arc::ptr_eq(&port.link, link));
+    }
+
+    /// Whether it is closed and nothing of it is under way.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_closed() && self.ledger.is_settled()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Accepts nothing more; what is queued is still written.
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        for port in self.ports().iter() {
+            port.queue.close();
+        }
+    }
+
+    /// Queues the frame that `make` returns for every subscriber, or calls it not at all: `None`
+    /// says that under [`Overflow::Block`] there is no room.
+    pub(crate) fn send(&self, make: impl FnOnce() -> Arc<Frame>) -> Option<Sent> {
+        let ports = self.ports();
+        // Only this publisher puts messages into these queues, under this lock: room stays room.
+        let full = |port: &Port| !port.queue.has_room() && !port.link.is_stalled();
+        if self.granted.overflow == Overflow::Block && ports.iter().any(full) {
+            return None;
+        }
+        let frame = make();
+        let (mut evicted, mut discarded) = (0, 0);
+        for port in ports.iter() {
+            match port.queue.push(Arc::clone(&frame)) {
+                Pushed::Queued => {}
+                Pushed::Evicted(old) => {
+                    old.give_up();
+                    evicted += 1;
+                }
+                Pushed::Discarded(new) | Pushed::Full(new) => {
+                    new.give_up();
+                    discarded += 1;
+                }
+                // The subscriber has just gone: the message is not for it.
+                Pushed::Closed(_) => {}
+            }
+        }
+        if discarded > 0 && discarded == ports.len() {
+            return Some(Sent::Discarded);
+        }
+        Some(Sent::Queued { evicted })
+    }
+
+    /// Waits until [`Outlet::send`] would find room, or the publisher is closed.
+    pub(crate) async fn room(&self) {
+        poll_fn(|cx| {
+            if self.granted.overflow != Overflow::Block || self.is_closed() {
+                return Poll::Ready(());
+            }
+            for port in self.ports().iter() {
+                port.link.watch_stall(cx);
+                if port.queue.poll_room(cx).is_pending() && !port.link.is_stalled() {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+}

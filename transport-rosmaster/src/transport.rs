@@ -1,0 +1,134 @@
+//! The transport: one ROS node.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use transport_api::{
+    Capabilities, CloseReport, Error, ErrorKind, Events, Publisher, Qos, Result, Schema,
+    Subscriber, TopicFilter, TopicName, Transport, TransportConfig, TransportInfo,
+};
+
+use crate::link::PATIENCE;
+use crate::node::Node;
+use crate::publisher::TopicPublisher;
+use crate::subscriber::TopicSubscriber;
+
+/// A node at a ROS 1 master.
+#[derive(Debug)]
+pub(crate) struct RosMaster {
+    node: Arc<Node>,
+    info: TransportInfo,
+    capabilities: Capabilities,
+}
+
+/// What a node can do.
+pub(crate) fn capabilities(max_payload: usize, metadata: bool) -> Capabilities {
+    Capabilities {
+        metadata,
+        liveliness: true,
+        schema_check: true,
+        reconnects: true,
+        cross_process: true,
+        max_payload: Some(max_payload),
+        ..Capabilities::default()
+    }
+}
+
+impl RosMaster {
+    pub(crate) async fn open(config: &TransportConfig) -> Result<Self> {
+        let node = Node::start(config).await?;
+        let (host, port) = node.data();
+        let setting = |key: &str, value: String| (key.to_owned(), value);
+        let info = TransportInfo {
+            scheme: config.url().scheme().to_owned(),
+            implementation: crate::implementation(),
+            endpoint: node.master().endpoint().to_string(),
+            settings: vec![
+                setting("node", node.name().to_owned()),
+                setting("api", node.uri().to_owned()),
+                setting("data", format!("{host}:{port}")),
+                setting("nodelay", "true".to_owned()),
+                setting("metadata", node.metadata().to_string()),
+                setting("max_payload", node.max_payload().to_string()),
+                setting("timeout", format!("{:?}", node.timeout())),
+                setting("poll", format!("{:?}", node.poll())),
+                setting("silence", format!("{:?}", node.silence())),
+                setting("patience", format!("{PATIENCE:?}")),
+            ],
+        };
+        Ok(Self {
+            capabilities: capabilities(node.max_payload(), node.metadata()),
+            node,
+            info,
+        })
+    }
+}
+
+#[async_trait]
+impl Transport for RosMaster {
+    fn info(&self) -> &TransportInfo {
+        &self.info
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    async fn publisher(
+        &self,
+        topic: &TopicName,
+        schema: &Schema,
+        qos: Qos,
+    ) -> Result<Box<dyn Publisher>> {
+        let granted = self.capabilities.grant_publisher(&qos)?;
+        let (publication, outlet) = self.node.publish(topic, schema, granted).await?;
+        Ok(Box::new(TopicPublisher {
+            node: Arc::clone(&self.node),
+            publication,
+            outlet,
+            schema: schema.id().cloned(),
+            capabilities: self.capabilities,
+        }))
+    }
+
+    async fn subscriber(
+        &self,
+        filter: &TopicFilter,
+        schema: &Schema,
+        qos: Qos,
+    ) -> Result<Box<dyn Subscriber>> {
+        let granted = self.capabilities.grant_subscriber(&qos)?;
+        let Some(topic) = filter.as_name() else {
+            let text = format!("filter `{filter}` has wildcards; ROS topics are subscribed to one \
+                                by one");
+            return Err(Error::new(ErrorKind::Unsupported, "subscribe", text));
+        };
+        let (subscription, id, reception) = self.node.subscribe(&topic, schema, granted).await?;
+        Ok(Box::new(TopicSubscriber {
+            node: Arc::clone(&self.node),
+            subscription,
+            id,
+            reception,
+        }))
+    }
+
+    fn events(&self) -> Events {
+        self.node.events()
+    }
+
+    async fn close(&self, deadline: Duration) -> CloseReport {
+        self.node.close(deadline).await
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for RosMaster {
+    fn drop(&mut self) {
+        self.node.abandon();
+    }
+}
