@@ -1,0 +1,154 @@
+//! The suite of the contract: peers among themselves, a router in this process, and `zenohd`.
+
+use std::net::SocketAddr;
+
+use async_trait::async_trait;
+use transport_api::{Host, TransportConfig, TransportFactory};
+use transport_conformance::server::{self, Server};
+use transport_conformance::{FIRST, Fixture, LinkControl, Links, ServerControl, Unavailable};
+use transport_zenoh::Factory;
+
+fn config(url: &str) -> TransportConfig {
+    TransportConfig::parse(url).expect("a valid URL")
+}
+
+/// The first peer listens, the others connect to it.
+struct Peers {
+    first: SocketAddr,
+    links: Links,
+}
+
+#[async_trait]
+impl Fixture for Peers {
+    const NAME: &'static str = "peers";
+
+    fn factory() -> impl TransportFactory {
+        Factory
+    }
+
+    async fn start() -> Result<Self, Unavailable> {
+        let first = SocketAddr::from(([127, 0, 0, 1], server::free_port()));
+        Ok(Self {
+            first,
+            links: Links::to(first),
+        })
+    }
+
+    fn config(&self, peer: &str) -> TransportConfig {
+        if peer == FIRST {
+            config(&format!("zenoh://{}?role=listen", self.first))
+        } else {
+            config(&format!("zenoh://{}", self.links.address(peer)))
+        }
+    }
+
+    fn link(&self) -> Option<&dyn LinkControl> {
+        Some(&self.links)
+    }
+
+    fn server(&self) -> Option<&dyn ServerControl> {
+        None
+    }
+
+    async fn stop(self) {}
+}
+
+/// A router in this process, as a meeting starts it.
+struct Router {
+    host: Box<dyn Host>,
+    links: Links,
+}
+
+#[async_trait]
+impl Fixture for Router {
+    const NAME: &'static str = "router";
+
+    fn factory() -> impl TransportFactory {
+        Factory
+    }
+
+    async fn start() -> Result<Self, Unavailable> {
+        let meeting = Factory
+            .meet(&config("zenoh:router"))
+            .await
+            .map_err(|error| Unavailable::new(error.to_string()))?;
+        let url = meeting.first.url();
+        let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+        Ok(Self {
+            host: meeting.host.expect("a router runs here"),
+            links: Links::to(address.parse().expect("an address of 127.0.0.1")),
+        })
+    }
+
+    fn config(&self, peer: &str) -> TransportConfig {
+        config(&format!(
+            "zenoh://{}?mode=client",
+            self.links.address(peer)
+        ))
+    }
+
+    fn link(&self) -> Option<&dyn LinkControl> {
+        Some(&self.links)
+    }
+
+    fn server(&self) -> Option<&dyn ServerControl> {
+        None
+    }
+
+    async fn stop(self) {
+        self.host.stop().await;
+    }
+}
+
+/// The router of the Zenoh project, as a process of its own.
+struct Zenohd {
+    server: Server,
+    links: Links,
+}
+
+#[async_trait]
+impl Fixture for Zenohd {
+    const NAME: &'static str = "zenohd";
+
+    fn factory() -> impl TransportFactory {
+        Factory
+    }
+
+    async fn start() -> Result<Self, Unavailable> {
+        let program = server::find(
+            "zenohd",
+            "ROUNDTRIP_ZENOHD",
+            "cargo install zenohd --version 1.10.2",
+        )?;
+        let server = Server::start(move |port| {
+            let mut command = tokio::process::Command::new(&program);
+            command.args(["--listen", &format!("tcp/127.0.0.1:{port}")]);
+            command.args(["--no-multicast-scouting", "--rest-http-port", "none"]);
+            command
+        })
+        .await?;
+        let links = Links::to(server.address());
+        Ok(Self { server, links })
+    }
+
+    fn config(&self, peer: &str) -> TransportConfig {
+        config(&format!(
+            "zenoh://{}?mode=client",
+            self.links.address(peer)
+        ))
+    }
+
+    fn link(&self) -> Option<&dyn LinkControl> {
+        Some(&self.links)
+    }
+
+    fn server(&self) -> Option<&dyn ServerControl> {
+        Some(&self.server)
+    }
+
+    async fn stop(self) {
+        self.server.stop().await;
+    }
+}
+
+transport_conformance::conformance_main!(Peers, Router, Zenohd);
