@@ -1,1 +1,76 @@
-//! TODO
+//! The transports of this workspace that are compiled in, as a [`Registry`].
+//!
+//! This is the only crate that names them. A program with transports of its own adds them:
+//!
+//! ```
+//! let registry = backends::builtin();
+//! // registry.register(my_transport::Factory)?;
+//! assert!(!registry.transports().is_empty());
+//! ```
+
+use transport_api::{Registry, local};
+
+/// Every transport that the Cargo features bring, and which feature would bring the others.
+///
+/// # Panics
+/// Never: no two of them share a scheme, which a test of this crate checks.
+pub fn builtin() -> Registry {
+    let mut registry = Registry::default();
+    let register = |result: transport_api::Result<()>| {
+        result.expect("no two transports of this workspace share a scheme");
+    };
+    register(registry.register(local::Factory::default()).map(drop));
+    #[cfg(feature = "mqtt")]
+    register(registry.register(transport_mqtt::Factory).map(drop));
+    #[cfg(feature = "zenoh")]
+    register(registry.register(transport_zenoh::Factory).map(drop));
+    #[cfg(feature = "rosmaster")]
+    register(registry.register(transport_rosmaster::Factory).map(drop));
+    for (scheme, feature) in SCHEMES {
+        registry.absent(scheme, feature);
+    }
+    registry
+}
+
+/// Schemes of this workspace and the feature that brings each.
+const SCHEMES: [(&str, &str); 4] = [
+    ("mqtt", "mqtt"),
+    ("mqtts", "mqtt"),
+    ("zenoh", "zenoh"),
+    ("rosmaster", "rosmaster"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transport_api::TransportConfig;
+
+    #[test]
+    fn a_scheme_that_is_not_compiled_in_names_its_feature() {
+        let registry = builtin();
+        for (scheme, feature) in SCHEMES {
+            let config = TransportConfig::parse(&format!("{scheme}://host")).unwrap();
+            if let Err(error) = registry.factory(&config) {
+                assert!(
+                    error.to_string().contains(&format!("--features {feature}")),
+                    "{error}"
+                );
+            }
+        }
+        let config = TransportConfig::parse("carrier-pigeon://host").unwrap();
+        let error = registry.factory(&config).map(drop).unwrap_err();
+        assert!(error.to_string().contains("built in: local"), "{error}");
+    }
+
+    #[test]
+    fn no_two_transports_share_a_scheme() {
+        let schemes: Vec<_> = builtin()
+            .transports()
+            .into_iter()
+            .flat_map(|(schemes, _)| schemes)
+            .collect();
+        let mut unique = schemes.clone();
+        unique.dedup();
+        assert_eq!(schemes, unique);
+    }
+}

@@ -71,7 +71,7 @@ impl fmt::Debug for Edge {
 
 /// From a received message to a published answer.
 struct DetectionStage {
-    detector: Box<dyn Detector + Send>,
+    detector: Box<dyn Detector>,
     converter: Converter,
     publisher: Box<dyn Publisher>,
     answers: Sequence,
@@ -93,7 +93,7 @@ impl Edge {
     /// What the transport answers.
     pub async fn open(
         transport: &dyn Transport,
-        detector: Box<dyn Detector + Send>,
+        detector: Box<dyn Detector>,
         settings: &Settings,
     ) -> Result<Self> {
         let topics = &settings.topics;

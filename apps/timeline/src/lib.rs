@@ -267,8 +267,10 @@ pub enum Status {
     Answered,
     /// Its answer did not arrive before the end of the drain.
     Lost,
-    /// The transport did not take it, or dropped it before sending.
+    /// The transport did not take it.
     Rejected,
+    /// The trial was stopped while its answer was still awaited.
+    Interrupted,
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use transport_api::{
     SubscriberCounters, SubscriberExt,
 };
 
-use crate::Progress;
 use crate::schedule::Sent;
+use crate::{Progress, stopped};
 
 /// One answer.
 #[derive(Clone, Copy, Debug)]
@@ -224,7 +224,7 @@ impl Echo {
             loop {
                 tokio::select! {
                     biased;
-                    _ = self.stop.wait_for(|stop| *stop) => return Ok(None),
+                    () = stopped(&mut self.stop) => return Ok(None),
                     answer = answers.next() => answer?,
                     () = &mut wait => break,
                 }

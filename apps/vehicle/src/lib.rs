@@ -74,7 +74,7 @@ pub async fn drive(
     transport: &dyn Transport,
     feed: Feed,
     settings: &Settings,
-    stop: watch::Receiver<bool>,
+    mut stop: watch::Receiver<bool>,
     progress: impl Fn(Progress),
 ) -> Result<Trial> {
     let period = match Duration::try_from_secs_f64(1.0 / settings.rate) {
@@ -150,6 +150,7 @@ pub async fn drive(
             biased;
             answer = answers.next() => answer?,
             () = &mut drain => break,
+            () = stopped(&mut stop) => break,
         }
     }
 
@@ -163,7 +164,7 @@ pub async fn drive(
     let losses = after.map(|after| Losses::between(before, after, rejected, answers.missed()));
     let interrupted = *stop.borrow();
     Ok(Trial {
-        samples: record::join(&sent, answers.take(), first, settings.warmup),
+        samples: record::join(&sent, answers.take(), first, settings.warmup, interrupted),
         losses,
         interrupted,
         unrelated: answers.unrelated(),
@@ -171,4 +172,11 @@ pub async fn drive(
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })
+}
+
+/// Resolves when `stop` becomes true; never if its sender is gone.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }

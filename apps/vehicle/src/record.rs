@@ -73,7 +73,7 @@ impl Trial {
         }
     }
 
-    /// Measured scans that ended as `status`.
+    /// Measured scans that ended as `status`; the counts of all add up to `samples`.
     pub fn count(&self, status: Status) -> usize {
         self.samples
             .iter()
@@ -103,6 +103,7 @@ pub(crate) fn join(
     mut answers: HashMap<u64, Answer>,
     first: u64,
     warmup: u64,
+    interrupted: bool,
 ) -> Vec<SampleRecord> {
     let measured = sent.iter().filter_map(|sent| {
         let number = sent.id.seq.checked_sub(first + warmup)?;
@@ -113,6 +114,7 @@ pub(crate) fn join(
             let answer = answers.remove(&sent.id.seq);
             let status = match (&answer, sent.accepted) {
                 (Some(_), _) => Status::Answered,
+                (None, true) if interrupted => Status::Interrupted,
                 (None, true) => Status::Lost,
                 (None, false) => Status::Rejected,
             };
@@ -164,7 +166,7 @@ mod tests {
             repeats: 1,
         };
         let answers = HashMap::from([(5, answer), (6, answer), (9, answer)]);
-        let samples = join(&sent, answers, 5, 1);
+        let samples = join(&sent, answers, 5, 1, false);
         let statuses: Vec<_> = samples.iter().map(|sample| sample.status).collect();
         use Status::{Answered, Lost, Rejected};
         assert_eq!(statuses, [Answered, Lost, Rejected, Answered]);

@@ -1,0 +1,119 @@
+//! A supervised command of this program, as a child process.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{ChildStdin, ChildStdout, Command};
+
+use crate::failure::Failure;
+use crate::supervision::Report;
+
+/// A running child. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Child {
+    name: &'static str,
+    process: tokio::process::Child,
+    /// Its end tells the child to stop.
+    input: Option<ChildStdin>,
+    reports: Lines<BufReader<ChildStdout>>,
+    log: PathBuf,
+}
+
+impl Child {
+    /// Starts subcommand `name`; its log goes to `name.log` in `folder`.
+    ///
+    /// The transport's URL may hold a password, so it goes by the environment, which only the same
+    /// user can read.
+    pub(crate) fn start(
+        name: &'static str,
+        arguments: &[String],
+        transport: &str,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::new("find this program's own file", error))?;
+        let log = folder.join(format!("{name}.log"));
+        let log_file = File::create(&log)
+            .map_err(|error| Failure::new(format!("create {}", log.display()), error))?;
+        let mut process = Command::new(&program)
+            .arg(name)
+            .arg("--supervised")
+            .args(arguments)
+            .env_remove("ROUNDTRIP_CONFIG")
+            .env("ROUNDTRIP_TRANSPORT", transport)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log_file)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| Failure::new(format!("start {}", program.display()), error))?;
+        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err(Failure::text(format!("{name}: no pipes")));
+        };
+        let reports = BufReader::new(output).lines();
+        Ok(Self {
+            name,
+            process,
+            input: Some(input),
+            reports,
+            log,
+        })
+    }
+
+    /// The next report; an error once the child has failed or ended. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<Report, Failure> {
+        let line = self.reports.next_line().await;
+        let line = line.map_err(|error| Failure::new(format!("read from {}", self.name), error))?;
+        match line.as_deref().map(serde_json::from_str) {
+            Some(Ok(Report::Failed { error })) => Err(Failure::text(error)),
+            Some(Ok(report)) => Ok(report),
+            Some(Err(error)) => Err(Failure::new(format!("understand {}", self.name), error)),
+            None => Err(Failure::text(format!(
+                "{} ended unexpectedly; its log is {}{}",
+                self.name,
+                self.log.display(),
+                last_line(&self.log)
+            ))),
+        }
+    }
+
+    /// Tells it to stop.
+    pub(crate) fn ask_to_stop(&mut self) {
+        self.input = None;
+    }
+
+    /// Tells it to stop, and returns its last report if it ends within `patience`; after that it is
+    /// killed.
+    pub(crate) async fn end(mut self, patience: Duration) -> Option<Report> {
+        self.ask_to_stop();
+        let rest = async {
+            let mut last = None;
+            while let Ok(report) = self.next().await {
+                last = Some(report);
+            }
+            // The pipe has ended, so the process is about to.
+            let _ = self.process.wait().await;
+            last
+        };
+        match tokio::time::timeout(patience, rest).await {
+            Ok(last) => last,
+            Err(_) => {
+                tracing::warn!(child = self.name, "did not stop in time and is killed");
+                // It fails only if the process has ended by itself.
+                let _ = self.process.kill().await;
+                None
+            }
+        }
+    }
+}
+
+fn last_line(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .map_or(String::new(), |line| format!(", which ends: {line}"))
+}

@@ -1,0 +1,483 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use exchange::Topics;
+use latency_timeline::Clock;
+use lidar_detector::{Detector, FixedDelay, Neural};
+use lidar_sensor::source::SourceSpec;
+use lidar_sensor::{Convention, downsample};
+use transport_api::{PeerId, Qos, TransportConfig};
+use vehicle::{DataType, Feed};
+
+use crate::failure::Failure;
+
+/// Sends lidar scans from a vehicle to an edge and object lists back, over interchangeable
+/// transports, and measures where the time goes.
+///
+/// Without a subcommand it runs `run` on every transport's embedded default.
+#[derive(Debug, Parser)]
+#[command(
+    name = "roundtrip",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Every option can be set by the environment variable shown with it, or in a TOML \
+                  file (--config): keys are the long option names, at the top for all commands or \
+                  in a table named like the command. Command line beats environment beats file."
+)]
+pub(crate) struct Cli {
+    /// TOML file with settings.
+    #[arg(long, value_name = "FILE", global = true, env = "ROUNDTRIP_CONFIG")]
+    #[allow(
+        dead_code,
+        reason = "read by `file` before parsing; here for help and checking"
+    )]
+    pub(crate) config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compare transports: vehicle, edge and what they need, in processes of their own.
+    Run(RunArgs),
+    /// The vehicle alone: publish scans, time the answers.
+    Vehicle(VehicleArgs),
+    /// The edge alone: receive, convert, detect, answer.
+    Edge(EdgeArgs),
+    /// Run what two sides need to meet, such as an embedded broker or master, until stopped.
+    Host(HostArgs),
+    /// List the transports that are compiled in, with capabilities, limits and options.
+    Transports(FormatArgs),
+    /// Show what this machine offers: brokers, routers, masters, namespaces, allocator settings.
+    Doctor(FormatArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FormatArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Transport to compare, by URL; give it several times for several. Default: each one that is
+    /// compiled in, on its embedded default.
+    #[arg(
+        long = "transport",
+        value_name = "URL",
+        env = "ROUNDTRIP_TRANSPORT",
+        value_delimiter = ' ',
+        hide_env_values = true
+    )]
+    pub(crate) transports: Vec<TransportUrl>,
+
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+
+    #[command(flatten)]
+    pub(crate) quality: QualityArgs,
+
+    #[command(flatten)]
+    pub(crate) detection: DetectionArgs,
+
+    /// The study's protocol: 600 samples.
+    #[arg(long, conflicts_with = "samples", env = "ROUNDTRIP_FULL")]
+    pub(crate) full: bool,
+
+    /// Folder below which a folder for this run is made.
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "results",
+        env = "ROUNDTRIP_RESULTS"
+    )]
+    pub(crate) results: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VehicleArgs {
+    /// Transport, by URL.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "ROUNDTRIP_TRANSPORT",
+        hide_env_values = true
+    )]
+    pub(crate) transport: Option<TransportUrl>,
+
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+
+    #[command(flatten)]
+    pub(crate) quality: QualityArgs,
+
+    /// Run the edge in this process too: the in-vehicle baseline.
+    #[arg(long, env = "ROUNDTRIP_WITH_EDGE")]
+    pub(crate) with_edge: bool,
+
+    #[command(flatten)]
+    pub(crate) detection: DetectionArgs,
+
+    #[command(flatten)]
+    pub(crate) supervision: SupervisionArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EdgeArgs {
+    /// Transport, by URL.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "ROUNDTRIP_TRANSPORT",
+        hide_env_values = true
+    )]
+    pub(crate) transport: Option<TransportUrl>,
+
+    #[command(flatten)]
+    pub(crate) quality: QualityArgs,
+
+    #[command(flatten)]
+    pub(crate) detection: DetectionArgs,
+
+    #[command(flatten)]
+    pub(crate) supervision: SupervisionArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HostArgs {
+    /// Transport, by URL, such as `mqtt:embedded`.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "ROUNDTRIP_TRANSPORT",
+        hide_env_values = true
+    )]
+    pub(crate) transport: Option<TransportUrl>,
+
+    #[command(flatten)]
+    pub(crate) supervision: SupervisionArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SupervisionArgs {
+    /// Report as JSON lines and stop when standard input ends.
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
+}
+
+/// What is sent, and how often.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// Where scans come from: `synthetic:SEED` or `pcap:FILE`.
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        default_value = "synthetic:1?turns=10",
+        env = "ROUNDTRIP_SOURCE"
+    )]
+    pub(crate) source: String,
+
+    /// Scans a second.
+    #[arg(
+        long,
+        value_name = "HZ",
+        default_value_t = 10.0,
+        env = "ROUNDTRIP_RATE"
+    )]
+    pub(crate) rate: f64,
+
+    /// Scans measured.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        env = "ROUNDTRIP_SAMPLES"
+    )]
+    pub(crate) samples: u64,
+
+    /// Scans sent before, to warm up.
+    #[arg(long, value_name = "N", default_value_t = 20, env = "ROUNDTRIP_WARMUP")]
+    pub(crate) warmup: u64,
+
+    /// Send packets, converted at the edge, or clouds, converted before.
+    #[arg(long, value_enum, default_value_t = Data::Scan, env = "ROUNDTRIP_DATA_TYPE")]
+    pub(crate) data_type: Data,
+
+    /// Percentage of each scan's packets that is sent, 0 to 100.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u8).range(0..=100),
+        env = "ROUNDTRIP_SIZE"
+    )]
+    pub(crate) size: u8,
+
+    /// Seed of the choice of packets.
+    #[arg(long, value_name = "N", default_value_t = 1, env = "ROUNDTRIP_SEED")]
+    pub(crate) seed: u64,
+
+    /// How long the edge may take to give its first answer, such as `30s`.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = humantime::parse_duration,
+        env = "ROUNDTRIP_READY_TIMEOUT"
+    )]
+    pub(crate) ready_timeout: Duration,
+}
+
+/// What both sides must agree on.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct QualityArgs {
+    /// Delivery guarantee of scans and object lists.
+    #[arg(long, value_enum, default_value_t = Guarantee::AtMostOnce, env = "ROUNDTRIP_QOS")]
+    pub(crate) qos: Guarantee,
+
+    /// Topic prefix, such as `vehicle1`; none by default.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        env = "ROUNDTRIP_PREFIX"
+    )]
+    pub(crate) prefix: String,
+}
+
+/// How the edge detects.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DetectionArgs {
+    /// `neural`, or `fixed-delay:DURATION` for controlled experiments: no detection, only the time.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "neural",
+        env = "ROUNDTRIP_DETECTOR"
+    )]
+    pub(crate) detector: DetectorChoice,
+
+    /// Threads of the neural network.
+    #[arg(long, value_name = "N", default_value_t = 2, env = "ROUNDTRIP_THREADS")]
+    pub(crate) threads: usize,
+
+    /// Angle convention of the conversion.
+    #[arg(long, value_enum, default_value_t = Angles::RosCompat, env = "ROUNDTRIP_CONVENTION")]
+    pub(crate) convention: Angles,
+
+    /// Nanoseconds added to the edge's clock, to check that no latency depends on it.
+    #[arg(
+        long,
+        value_name = "NS",
+        default_value_t = 0,
+        allow_negative_numbers = true,
+        env = "ROUNDTRIP_EDGE_CLOCK_OFFSET"
+    )]
+    pub(crate) edge_clock_offset: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Data {
+    /// `velodyne_msgs/VelodyneScan`.
+    Scan,
+    /// `sensor_msgs/PointCloud2`.
+    Cloud,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Guarantee {
+    /// Once or not at all, newest first.
+    #[value(alias = "0")]
+    AtMostOnce,
+    /// Once or more often.
+    #[value(alias = "1")]
+    AtLeastOnce,
+    /// Once.
+    #[value(alias = "2")]
+    ExactlyOnce,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Angles {
+    /// As the ROS driver: no interpolation inside a block.
+    RosCompat,
+    /// Interpolated by firing time.
+    Precise,
+}
+
+/// A transport URL that parses; its options are checked when it is opened.
+#[derive(Clone)]
+pub(crate) struct TransportUrl(TransportConfig);
+
+impl TransportUrl {
+    /// The configuration under the peer name `peer`, unless the URL names one.
+    pub(crate) fn config(&self) -> &TransportConfig {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for TransportUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<TransportConfig> for TransportUrl {
+    fn from(config: TransportConfig) -> Self {
+        Self(config)
+    }
+}
+
+impl FromStr for TransportUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        TransportConfig::parse(text)
+            .map(Self)
+            .map_err(|error| error.message().to_owned())
+    }
+}
+
+/// The transport of a command that needs one.
+pub(crate) fn required(transport: Option<TransportUrl>) -> Result<TransportConfig, Failure> {
+    let missing = "no transport; give --transport URL, such as `mqtt://broker:1883` (see \
+                   `roundtrip transports`)";
+    transport
+        .map(|TransportUrl(config)| config)
+        .ok_or_else(|| Failure::usage(missing))
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DetectorChoice {
+    Neural,
+    FixedDelay(Duration),
+}
+
+impl FromStr for DetectorChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "neural" => Ok(Self::Neural),
+            Some(("fixed-delay", delay)) => humantime::parse_duration(delay)
+                .map(Self::FixedDelay)
+                .map_err(|error| format!("delay `{delay}`: {error}; write for example `10ms`")),
+            _ => Err("give `neural` or `fixed-delay:DURATION`".to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for DetectorChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Neural => f.write_str("neural"),
+            Self::FixedDelay(delay) => {
+                write!(f, "fixed-delay:{}", humantime::format_duration(*delay))
+            }
+        }
+    }
+}
+
+impl LoadArgs {
+    /// Prepares what is sent.
+    pub(crate) fn feed(&self) -> Result<Feed, Failure> {
+        let what = format!("source `{}`", self.source);
+        let spec: SourceSpec = self
+            .source
+            .parse()
+            .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
+        let turns = match &spec {
+            SourceSpec::Synthetic { turns, .. } => *turns,
+            // A recording is held whole, once through.
+            SourceSpec::Recording { .. } => usize::MAX,
+        };
+        let mut source = spec.open().map_err(|error| Failure::new(&what, error))?;
+        let mut scans = Vec::new();
+        while scans.len() < turns.min(MAX_SCANS) {
+            match source
+                .next_scan()
+                .map_err(|error| Failure::new(&what, error))?
+            {
+                Some(turn) => scans.push(turn.scan),
+                None => break,
+            }
+        }
+        tracing::info!(source = self.source, statistics = %source.statistics(), "source read");
+        for (n, scan) in scans.iter_mut().enumerate() {
+            *scan = downsample(scan, self.size, self.seed.wrapping_add(n as u64))
+                .map_err(|error| Failure::new(&what, error))?;
+        }
+        Feed::new(scans, self.data_type.into()).map_err(|error| Failure::new(what, error))
+    }
+}
+
+/// Scans of a recording held in memory: a minute and a half at 10 Hz, about 180 MB of packets.
+const MAX_SCANS: usize = 1000;
+
+impl From<Data> for DataType {
+    fn from(data: Data) -> Self {
+        match data {
+            Data::Scan => Self::Scan,
+            Data::Cloud => Self::Cloud,
+        }
+    }
+}
+
+impl QualityArgs {
+    pub(crate) fn topics(&self) -> Result<Topics, Failure> {
+        Ok(Topics::below(&self.prefix)?)
+    }
+
+    pub(crate) fn qos(&self) -> Qos {
+        match self.qos {
+            Guarantee::AtMostOnce => Qos::default(),
+            Guarantee::AtLeastOnce => Qos::at_least_once(),
+            Guarantee::ExactlyOnce => Qos::exactly_once(),
+        }
+    }
+
+    /// A subscriber takes the newest first, whatever the guarantee on the way.
+    pub(crate) fn subscriber_qos(&self) -> Qos {
+        Qos {
+            overflow: Qos::default().overflow,
+            ..self.qos()
+        }
+    }
+}
+
+impl DetectionArgs {
+    pub(crate) fn detector(&self) -> Result<Box<dyn Detector>, Failure> {
+        Ok(match self.detector {
+            DetectorChoice::Neural => Box::new(
+                Neural::embedded(self.threads)
+                    .map_err(|error| Failure::new("load the detector", error))?,
+            ),
+            DetectorChoice::FixedDelay(delay) => Box::new(FixedDelay::new(delay)),
+        })
+    }
+
+    pub(crate) fn edge_clock(&self) -> Clock {
+        Clock::shifted(self.edge_clock_offset)
+    }
+
+    pub(crate) fn convention(&self) -> Convention {
+        match self.convention {
+            Angles::RosCompat => Convention::RosCompat,
+            Angles::Precise => Convention::Precise,
+        }
+    }
+}
+
+/// The name of a side: what it is and a part that no other process has.
+pub(crate) fn peer(side: &str) -> Result<PeerId, Failure> {
+    Ok(PeerId::parse(&format!("{side}-{}", PeerId::random()))?)
+}

@@ -1,0 +1,99 @@
+//! What a supervised command tells its supervisor: one JSON object per line on standard output.
+
+use std::io::Write;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::{Deserialize, Serialize};
+use transport_api::TransportInfo;
+use vehicle::Trial;
+
+/// A line of a supervised command.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub(crate) enum Report {
+    /// A host runs; here are the addresses of the two sides, secrets included.
+    Meeting {
+        /// For the edge.
+        first: String,
+        /// For the vehicle.
+        second: String,
+        /// Whether both sides must share a process.
+        one_process: bool,
+    },
+    /// An edge is subscribed.
+    Ready,
+    /// A vehicle had so many answers.
+    Progress {
+        /// Answers so far, warm-up included.
+        answered: u64,
+    },
+    /// A vehicle is done.
+    Trial {
+        /// What it measured.
+        trial: Box<Trial>,
+        /// What it measured over.
+        info: TransportInfo,
+        /// What it used.
+        usage: Usage,
+        /// The edge, if it ran in the same process.
+        edge: Option<EdgeReport>,
+    },
+    /// An edge is done.
+    Edge(EdgeReport),
+    /// A host is done.
+    Host {
+        /// What it used.
+        usage: Usage,
+    },
+    /// The command failed.
+    Failed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// An edge at its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EdgeReport {
+    /// What it did.
+    pub(crate) report: edge::Report,
+    /// Name of its detector.
+    pub(crate) detector: String,
+    /// What it used.
+    pub(crate) usage: Usage,
+}
+
+/// What a process used from start to end.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Usage {
+    /// Processor time of all threads, user and kernel, in milliseconds.
+    pub(crate) cpu_ms: u64,
+    /// Largest resident memory, in bytes.
+    pub(crate) peak_memory: u64,
+}
+
+impl Usage {
+    /// Of this process, so far.
+    pub(crate) fn so_far() -> Self {
+        // It only fails for a wrong argument.
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+            return Self::default();
+        };
+        let millis = |time: nix::sys::time::TimeVal| {
+            u64::try_from(time.tv_sec() * 1000 + time.tv_usec() / 1000).unwrap_or(0)
+        };
+        Self {
+            cpu_ms: millis(usage.user_time()) + millis(usage.system_time()),
+            peak_memory: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
+        }
+    }
+}
+
+/// Tells the supervisor. Without one reading there is nobody to tell, so failures are ignored.
+pub(crate) fn tell(report: &Report) {
+    let mut output = std::io::stdout().lock();
+    let _ = serde_json::to_writer(&mut output, report)
+        .map_err(std::io::Error::from)
+        .and_then(|()| output.write_all(b"\n"))
+        .and_then(|()| output.flush());
+}

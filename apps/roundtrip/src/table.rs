@@ -1,0 +1,144 @@
+//! The table that a run prints.
+
+use comfy_table::{CellAlignment, Table, presets};
+use latency_timeline::{Stage, Status, Summary};
+use vehicle::Trial;
+
+use crate::results::{Arm, Figure, Outcome};
+
+/// The arms of a run side by side.
+pub(crate) fn of_arms(arms: &[Arm]) -> String {
+    let columns: Vec<(&str, Option<&Outcome>)> = arms
+        .iter()
+        .map(|arm| (arm.label.as_str(), arm.outcome.as_ref().ok()))
+        .collect();
+    let mut text = render(&columns);
+    for arm in arms {
+        if let Err(failure) = &arm.outcome {
+            text.push_str(&format!("{}: {failure}\n", arm.label));
+        }
+    }
+    text
+}
+
+/// One trial.
+pub(crate) fn of_trial(label: &str, trial: &Trial) -> String {
+    let outcome = Outcome {
+        trial: Some(trial.clone()),
+        ..Outcome::default()
+    };
+    render(&[(label, Some(&outcome))])
+}
+
+fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(std::iter::once("mean, ms").chain(columns.iter().map(|(label, _)| *label)));
+    let mut row = |name: &str, cell: &dyn Fn(&Outcome) -> String| {
+        let cells = columns
+            .iter()
+            .map(|(_, outcome)| outcome.map_or(NONE.to_owned(), cell));
+        table.add_row(std::iter::once(name.to_owned()).chain(cells));
+    };
+    let summary = |outcome: &Outcome, figure| Summary::of(&outcome.values(figure));
+    for stage in Stage::ALL {
+        row(stage.label(), &|outcome| {
+            millis(summary(outcome, Figure::Stage(stage)).map(|summary| summary.mean))
+        });
+    }
+    let total = |outcome: &Outcome| summary(outcome, Figure::Total);
+    row("total", &|outcome| {
+        millis(total(outcome).map(|total| total.mean))
+    });
+    row("total, min", &|outcome| {
+        millis(total(outcome).map(|total| total.min))
+    });
+    row("total, median", &|outcome| {
+        millis(total(outcome).map(|total| total.median))
+    });
+    row("total, max", &|outcome| {
+        millis(total(outcome).map(|total| total.max))
+    });
+    row("total, std", &|outcome| {
+        millis(total(outcome).and_then(|total| total.std))
+    });
+    row("samples sent", &|outcome| {
+        (outcome.samples().len() - outcome.count(Status::Rejected)).to_string()
+    });
+    row("samples received", &|outcome| {
+        outcome.count(Status::Answered).to_string()
+    });
+    row("samples lost", &|outcome| {
+        outcome.count(Status::Lost).to_string()
+    });
+    row("of those up / down", &|outcome| {
+        let losses = outcome.trial.as_ref().and_then(|trial| trial.losses);
+        losses.map_or(NONE.to_owned(), |losses| {
+            format!("{} / {}", losses.up, losses.down)
+        })
+    });
+    row("samples rejected", &|outcome| {
+        outcome.count(Status::Rejected).to_string()
+    });
+    row("bytes up / down, mean", &|outcome| {
+        let samples = outcome.samples();
+        let mean = |bytes: &dyn Fn(&vehicle::SampleRecord) -> usize| {
+            let answered = samples
+                .iter()
+                .filter(|sample| sample.status == Status::Answered);
+            let (sum, n) = answered.fold((0, 0), |(sum, n), sample| (sum + bytes(sample), n + 1));
+            if n == 0 {
+                NONE.to_owned()
+            } else {
+                (sum / n).to_string()
+            }
+        };
+        format!(
+            "{} / {}",
+            mean(&|sample| sample.bytes_up),
+            mean(&|sample| sample.bytes_down)
+        )
+    });
+    row("peak memory MB, vehicle / edge / host", &|outcome| {
+        let memory = |usage: Option<crate::supervision::Usage>| {
+            usage.map_or(NONE.to_owned(), |usage| {
+                format!("{:.0}", usage.peak_memory as f64 / 1e6)
+            })
+        };
+        let edge = outcome.edge.as_ref().map(|edge| edge.usage);
+        format!(
+            "{} / {} / {}",
+            memory(outcome.vehicle),
+            memory(edge),
+            memory(outcome.host)
+        )
+    });
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let detectors = columns
+        .iter()
+        .filter_map(|(_, outcome)| outcome.as_ref()?.edge.as_ref());
+    let note = detectors
+        .map(|edge| format!("detector: {}\n", edge.detector))
+        .next();
+    format!("{table}\n{}", note.unwrap_or_default())
+}
+
+/// What is not known, or does not apply.
+const NONE: &str = "-";
+
+fn millis(nanos: Option<f64>) -> String {
+    nanos.map_or(NONE.to_owned(), |nanos| format!("{:.3}", nanos / 1e6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_latency_is_printed_for_no_samples() {
+        let text = render(&[("mqtt", Some(&Outcome::stopped()))]);
+        assert!(!text.contains("NaN") && !text.contains("0.000"), "{text}");
+    }
+}
