@@ -1,0 +1,108 @@
+//! The product over a real broker, router and master, chosen by URL alone.
+//!
+//! Where a program is not installed its test says so and passes, unless `CONFORMANCE_REQUIRE=all`.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::process::Command;
+use transport_conformance::server::{Server, find};
+
+const INSTALL: &str = "scripts/install-peers";
+
+/// The program, or `None` after saying that it is missing.
+fn program(name: &str, variable: &str) -> Option<PathBuf> {
+    match find(name, variable, INSTALL) {
+        Ok(program) => Some(program),
+        Err(reason) if std::env::var("CONFORMANCE_REQUIRE").is_ok_and(|what| what == "all") => {
+            panic!("{reason}")
+        }
+        Err(reason) => {
+            println!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+/// Runs the main job over `url` with the flags of `more` and checks that nothing was lost.
+async fn run_over(url: &str, more: &[&str]) {
+    let results = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_roundtrip"))
+        .args(["run", "--samples=20", "--warmup=5", "--rate=20"])
+        .args(["--source=synthetic:1?turns=2", "--detector=fixed-delay:2ms"])
+        .args(["--transport", url, "--results"])
+        .arg(results.path())
+        .args(more)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{url} {more:?}: {text}");
+    let folder = std::fs::read_dir(results.path()).unwrap().next().unwrap().unwrap().path();
+    let summary = std::fs::read_to_string(folder.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let arm = &summary["arms"][0];
+    assert_eq!(arm["answered"], 20, "{url} {more:?}: {arm:#}");
+    assert_eq!(arm["losses_by_direction"]["up"], 0, "{url} {more:?}: {arm:#}");
+    assert_eq!(arm["losses_by_direction"]["down"], 0, "{url} {more:?}: {arm:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_job_runs_over_mosquitto_at_every_guarantee() {
+    let Some(mosquitto) = program("mosquitto", "ROUNDTRIP_MOSQUITTO") else { return };
+    // The configuration that the README tells users to start, on a free port.
+    let shipped = include_str!("../../../scripts/mosquitto.conf");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mosquitto.conf");
+    let path = file.clone();
+    let broker = Server::start(move |port| {
+        let text = shipped.replace("listener 1883", &format!("listener {port}"));
+        std::fs::write(&path, text).unwrap();
+        let mut command = Command::new(&mosquitto);
+        command.arg("-c").arg(&path);
+        command
+    })
+    .await
+    .unwrap();
+    let url = format!("mqtt://{}", broker.address());
+    for qos in ["at-most-once", "at-least-once", "exactly-once"] {
+        run_over(&url, &[&format!("--qos={qos}")]).await;
+    }
+    run_over(&url, &["--data-type=cloud"]).await;
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_job_runs_over_a_zenoh_router() {
+    let Some(zenohd) = program("zenohd", "ROUNDTRIP_ZENOHD") else { return };
+    let router = Server::start(move |port| {
+        let mut command = Command::new(&zenohd);
+        command.arg("-l").arg(format!("tcp/127.0.0.1:{port}")).arg("--no-multicast-scouting");
+        command.args(["--cfg", "plugins_loading/enabled:false"]);
+        command
+    })
+    .await
+    .unwrap();
+    let url = format!("zenoh://{}?mode=client", router.address());
+    run_over(&url, &[]).await;
+    run_over(&url, &["--data-type=cloud"]).await;
+    router.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_job_runs_over_a_real_ros_master() {
+    let Some(rosmaster) = program("rosmaster", "ROUNDTRIP_ROSMASTER") else { return };
+    let master = Server::start(move |port| {
+        let mut command = Command::new(&rosmaster);
+        command.args(["--core", "-p", &port.to_string()]);
+        command
+    })
+    .await
+    .unwrap();
+    let url = format!("rosmaster://{}", master.address());
+    run_over(&url, &[]).await;
+    run_over(&url, &["--data-type=cloud"]).await;
+    master.stop().await;
+}
