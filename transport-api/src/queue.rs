@@ -48,7 +48,7 @@ pub fn bounded<T>(depth: NonZeroUsize, overflow: Overflow) -> (Producer<T>, Cons
 /// The end that puts items in.
 pub struct Producer<T>(Arc<Shared<T>>);
 
-/// The end that takes items out. Dropping it closes the queue.
+/// The end that takes items out. Dropping it closes the queue and drops what is in it.
 pub struct Consumer<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
@@ -255,6 +255,9 @@ impl<T> Clone for Producer<T> {
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
         self.0.close();
+        // Nobody can take them out any more, and a producer may live for long.
+        let items = std::mem::take(&mut self.0.lock().items);
+        drop(items);
     }
 }
 

@@ -11,8 +11,8 @@ use transport_api::{
 use super::{Check, always, check};
 use crate::fixture::FIRST;
 use crate::scene::{
-    CLOSE, Failure, Outcome, Scene, Source, ensure, event, id, listen, noise, number, receive,
-    until, wait,
+    CLOSE, Failure, Outcome, POLL, Scene, Source, ensure, event, id, listen, noise, number,
+    receive, until, wait,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -255,6 +255,22 @@ async fn exchange(
     Ok(())
 }
 
+/// Opens the first peer. One that was dropped may take a moment to give back what only one can have.
+async fn reopen(scene: &Scene) -> Outcome<Arc<dyn Transport>> {
+    let mut last = Failure("never tried".to_owned());
+    let opened = wait("the first peer to open again", async {
+        loop {
+            match scene.open(FIRST).await {
+                Ok(first) => return first,
+                Err(failure) => last = failure,
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    });
+    let opened = opened.await;
+    opened.map_err(|Failure(text)| Failure(format!("{text}: {last}")))
+}
+
 async fn leaves_nothing(scene: &Scene, close: bool) -> Outcome {
     // Rounds that start what a library starts once per process.
     const WARM: usize = 2;
@@ -272,7 +288,8 @@ async fn leaves_nothing(scene: &Scene, close: bool) -> Outcome {
             .await?;
             before = footprint()?;
         }
-        let (first, second) = scene.pair().await?;
+        let first = reopen(scene).await?;
+        let second = scene.open("second").await?;
         exchange(scene, &first, &second).await?;
         if close {
             wait("a close", second.close(CLOSE)).await?;

@@ -135,7 +135,7 @@ async fn block_waits(scene: &Scene) -> Outcome {
 async fn overflowed(
     scene: &Scene,
     overflow: Overflow,
-) -> Outcome<(Source, Box<dyn Subscriber>, Arc<dyn Transport>)> {
+) -> Outcome<(Source, Box<dyn Subscriber>, [Arc<dyn Transport>; 2])> {
     let (first, second) = scene.pair().await?;
     let topic = scene.topic("overflow");
     let qos = Qos {
@@ -164,11 +164,11 @@ async fn overflowed(
         counters.dropped == 16,
         "20 messages in a queue of depth 4: {counters:?}"
     );
-    Ok((source, subscriber, first))
+    Ok((source, subscriber, [first, second]))
 }
 
 async fn drop_oldest_keeps_newest(scene: &Scene) -> Outcome {
-    let (_source, mut subscriber, _transport) = overflowed(scene, Overflow::DropOldest).await?;
+    let (_source, mut subscriber, _transports) = overflowed(scene, Overflow::DropOldest).await?;
     let oldest = receive(&mut subscriber, "the oldest that was kept").await?;
     let found = id(&oldest)?.seq;
     ensure!(
@@ -189,7 +189,7 @@ async fn drop_oldest_keeps_newest(scene: &Scene) -> Outcome {
 }
 
 async fn drop_newest_keeps_oldest(scene: &Scene) -> Outcome {
-    let (mut source, mut subscriber, _transport) = overflowed(scene, Overflow::DropNewest).await?;
+    let (mut source, mut subscriber, _transports) = overflowed(scene, Overflow::DropNewest).await?;
     for seq in 1..=4 {
         let found = number(&mut subscriber, &format!("message {seq}")).await?;
         ensure!(found == seq, "received {found} where {seq} was expected");

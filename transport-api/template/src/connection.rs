@@ -1,0 +1,293 @@
+//! One TCP connection to another peer.
+
+use std::future::{pending, poll_fn};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Buf, Bytes, BytesMut};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use transport_api::envelope::Decoder;
+use transport_api::queue::{self, Consumer, Producer, Pushed};
+use transport_api::{Error, ErrorKind, Message, Overflow, Result, TopicFilter, TopicName};
+
+use crate::frame::{self, Frame, GREETING, HEAD, Kind, OVERHEAD, fault};
+use crate::node::Node;
+use crate::options::Options;
+use crate::tally::Ticket;
+
+/// Frames besides messages that wait to be written. Each is an answer to one of the other side or
+/// a call of the app here; who asks faster than it reads is disconnected.
+const CONTROLS: usize = 1024;
+
+/// Subscriptions one connection may hold.
+const SUBSCRIPTIONS: usize = 4096;
+
+/// Bytes of several small frames that are read at once; larger ones go straight to their place.
+const READ_AHEAD: usize = 16 << 10;
+
+/// Topics whose names are kept, so that a steady stream parses and allocates none.
+const TOPICS: usize = 32;
+
+/// A message on its way into the socket.
+#[derive(Debug)]
+pub enum Outgoing {
+    /// From a publisher here.
+    Own {
+        /// Where it goes.
+        topic: TopicName,
+        /// The message.
+        message: Message,
+        /// Its account; `None` where another connection keeps it.
+        ticket: Option<Ticket>,
+    },
+    /// Passed on as it came.
+    Passing(Frame),
+}
+
+/// A live connection, as seen by the node.
+#[derive(Debug)]
+pub struct Connection {
+    outgoing: Producer<Outgoing>,
+    controls: mpsc::Sender<Frame>,
+    wanted: Mutex<Vec<(u64, TopicFilter)>>,
+}
+
+/// The ends that [`Ends::serve`] takes from.
+#[derive(Debug)]
+pub struct Ends {
+    outgoing: Consumer<Outgoing>,
+    controls: mpsc::Receiver<Frame>,
+}
+
+impl Connection {
+    /// A connection that serves nothing yet.
+    pub fn new(options: &Options) -> (Arc<Self>, Ends) {
+        let (producer, consumer) = queue::bounded(options.backlog, Overflow::DropOldest);
+        let (sender, receiver) = mpsc::channel(CONTROLS);
+        let connection = Self {
+            outgoing: producer,
+            controls: sender,
+            wanted: Mutex::default(),
+        };
+        let ends = Ends {
+            outgoing: consumer,
+            controls: receiver,
+        };
+        (Arc::new(connection), ends)
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Vec<(u64, TopicFilter)>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the other side subscribes to `topic`.
+    pub fn wants(&self, topic: &TopicName) -> bool {
+        self.wanted()
+            .iter()
+            .any(|(_, filter)| filter.matches(topic))
+    }
+
+    /// Queues a message and gives up the oldest one if there is no room.
+    pub fn push(&self, outgoing: Outgoing) -> Pushed<Outgoing> {
+        self.outgoing.push(outgoing)
+    }
+
+    /// Queues a message as soon as there is room. Gives it back if the connection ends before.
+    pub async fn push_when_room(&self, outgoing: Outgoing) -> Option<Outgoing> {
+        while !self.outgoing.reserve() {
+            if !poll_fn(|cx| self.outgoing.poll_room(cx)).await {
+                return Some(outgoing);
+            }
+        }
+        self.outgoing.push_reserved(outgoing);
+        None
+    }
+
+    /// Queues a frame that is no message. `false` if the connection is gone or overrun.
+    pub fn control(&self, frame: Frame) -> bool {
+        self.controls.try_send(frame).is_ok()
+    }
+
+    /// Lets the connection end once what is queued was written.
+    pub fn finish(&self) {
+        self.outgoing.close();
+    }
+}
+
+/// Makes sockets fit for many small and some large messages, and lets them notice a dead path.
+fn tune(stream: &TcpStream, options: &Options) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(options.silence / 2))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(options.silence))?;
+    Ok(())
+}
+
+/// Exchanges greetings; whoever is no peer of ours, or has another limit, is told apart here.
+///
+/// # Errors
+/// [`ErrorKind::Connect`] naming what the other side said.
+pub async fn greet(stream: &mut TcpStream, options: &Options, limit: usize) -> Result<()> {
+    let failed = |what: String| Error::new(ErrorKind::Connect, "greet", what);
+    let tuned = tune(stream, options);
+    tuned.map_err(|error| failed(format!("socket options: {error}")))?;
+    let hello = Frame::control(Kind::Hello, "", &[GREETING, limit as u64]);
+    write(stream, &hello)
+        .await
+        .map_err(|error| failed(format!("the other side hung up: {error}")))?;
+    // The greeting is all that a stranger is given memory for.
+    let answer = frame::read(stream, &mut BytesMut::new(), 16).await;
+    let numbers = match answer {
+        Ok(Some(frame)) if frame.kind == Kind::Hello => frame.numbers(),
+        Ok(Some(_)) => Err(fault("no greeting")),
+        Ok(None) => return Err(failed("the other side hung up".to_owned())),
+        Err(error) => Err(error),
+    };
+    match numbers {
+        Ok([GREETING, theirs]) if theirs == limit as u64 => Ok(()),
+        Ok([GREETING, theirs]) => Err(failed(format!(
+            "`max_payload` is {limit} here and {theirs} there; set the same on both sides"
+        ))),
+        Ok(_) => Err(failed(
+            "the other side is not a peer of this version".to_owned(),
+        )),
+        Err(error) => {
+            Err(failed("the other side is not one of ours".to_owned()).with_source(error))
+        }
+    }
+}
+
+impl Ends {
+    /// Moves messages until the connection ends; returns why it did.
+    pub async fn serve(self, stream: TcpStream, connection: &Connection, node: &Node) -> Error {
+        let (input, output) = stream.into_split();
+        let writing = async {
+            match self.write(output).await {
+                // All is said; the other side may still have something to say.
+                Ok(()) => pending().await,
+                Err(error) => Error::new(
+                    ErrorKind::Disconnected,
+                    "write",
+                    format!("the connection broke: {error}"),
+                ),
+            }
+        };
+        tokio::select! {
+            error = read(input, connection, node) => error,
+            error = writing => error,
+        }
+    }
+
+    async fn write(mut self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+        let mut memory = BytesMut::new();
+        loop {
+            let outgoing = tokio::select! {
+                biased;
+                Some(control) = self.controls.recv() => {
+                    write(&mut output, &control).await?;
+                    continue;
+                }
+                outgoing = self.outgoing.pop() => outgoing,
+            };
+            match outgoing {
+                Some(Outgoing::Own {
+                    topic,
+                    message,
+                    ticket,
+                }) => {
+                    let bytes = message.payload.len();
+                    memory.clear();
+                    frame::prefix(topic.as_str(), &message.meta, bytes, &mut memory);
+                    // Both parts go out by one vectored write; the payload is not copied.
+                    output
+                        .write_all_buf(&mut (&memory[..]).chain(message.payload))
+                        .await?;
+                    if let Some(ticket) = ticket {
+                        ticket.written(bytes);
+                    }
+                }
+                Some(Outgoing::Passing(frame)) => write(&mut output, &frame).await?,
+                None => return output.shutdown().await,
+            }
+        }
+    }
+}
+
+async fn write(output: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
+    let (head, body): ([u8; HEAD], Bytes) = frame.parts();
+    output.write_all_buf(&mut (&head[..]).chain(body)).await
+}
+
+/// What is remembered from frame to frame, so that a steady stream allocates nothing.
+#[derive(Default)]
+struct Memory {
+    topics: Vec<TopicName>,
+    decoder: Decoder,
+}
+
+async fn read(input: impl AsyncRead + Unpin, connection: &Connection, node: &Node) -> Error {
+    let mut input = BufReader::with_capacity(READ_AHEAD, input);
+    let mut memory = BytesMut::new();
+    let mut known = Memory::default();
+    let limit = node.limit + OVERHEAD;
+    loop {
+        let frame = match frame::read(&mut input, &mut memory, limit).await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => {
+                let text = "the other side closed the connection";
+                return Error::new(ErrorKind::Disconnected, "read frame", text);
+            }
+            Err(error) => return error,
+        };
+        if let Err(error) = known.take(frame, connection, node) {
+            return error;
+        }
+    }
+}
+
+impl Memory {
+    fn topic(&mut self, name: &str) -> Result<TopicName> {
+        if let Some(topic) = self.topics.iter().find(|topic| topic.as_str() == name) {
+            return Ok(topic.clone());
+        }
+        let topic = TopicName::parse(name)?;
+        self.topics.truncate(TOPICS - 1);
+        self.topics.insert(0, topic.clone());
+        Ok(topic)
+    }
+
+    fn take(&mut self, frame: Frame, connection: &Connection, node: &Node) -> Result<()> {
+        match frame.kind {
+            Kind::Publish => {
+                let topic = self.topic(frame.topic()?)?;
+                node.arrived(topic, frame, &mut self.decoder);
+            }
+            Kind::Subscribe => {
+                let [number] = frame.numbers()?;
+                let filter = TopicFilter::parse(frame.topic()?)?;
+                let mut wanted = connection.wanted();
+                if wanted.len() == SUBSCRIPTIONS {
+                    return Err(fault("more subscriptions than are allowed"));
+                }
+                wanted.push((number, filter));
+            }
+            Kind::Unsubscribe => {
+                let [number] = frame.numbers()?;
+                connection.wanted().retain(|(other, _)| *other != number);
+            }
+            Kind::Sync => {
+                let [number] = frame.numbers()?;
+                if !connection.control(Frame::control(Kind::Synced, "", &[number])) {
+                    return Err(fault("more questions than answers are read"));
+                }
+            }
+            Kind::Synced => node.synced(frame.numbers::<1>()?[0]),
+            Kind::Hello => return Err(fault("a second greeting")),
+        }
+        Ok(())
+    }
+}
