@@ -89,7 +89,7 @@ const ARROWS: &[Arrows] = &[
             "latency-timeline",
         ],
     )
-    .dev(&["transport-mqtt", "transport-zenoh", "transport-rosmaster"]),
+    .dev(&["transport-conformance"]),
     arrows(
         "benches",
         &[
