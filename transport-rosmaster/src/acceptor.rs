@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::address::bound_silence;
-use crate::header::Header;
+use crate::header::{ANY, Header};
 use crate::link::Link;
 use crate::node::Node;
 use crate::publication::Publication;
@@ -55,24 +55,36 @@ async fn hello(
     let header = Header::read(&mut stream).await?;
     let topic = header.get("topic").unwrap_or_default();
     let subscriber = header.get("callerid").unwrap_or("?");
-    let admitted = match node.publication(topic) {
-        None => Err(format!("`{topic}` is not published by {}", node.name())),
-        Some(publication) => publication.kind.admits(&header).map(|()| publication),
+    let Some(publication) = node.publication(topic) else {
+        let text = format!("`{topic}` is not published by {}", node.name());
+        return refuse(stream, Header::default().with("error", &text), text).await;
     };
-    let publication = match admitted {
-        Ok(publication) => publication,
+    let kind = match publication.admit(&header) {
+        Ok(kind) => kind,
+        // With the type, so that a subscriber of ours can name both.
         Err(text) => {
-            let answer = Header::default().with("error", &text);
-            stream.write_all(&answer.encode()).await?;
-            stream.shutdown().await?;
-            return Err(io::Error::other(format!("{subscriber} for `{topic}`: {text}")));
+            let answer = publication.kind.write(Header::default().with("error", &text));
+            return refuse(stream, answer, format!("{subscriber} for `{topic}`: {text}")).await;
         }
     };
-    let answer = publication.header(node.name(), topic).encode();
+    let answer = Header::default()
+        .with("callerid", node.name())
+        .with("topic", topic)
+        .with("message_definition", &kind.definition)
+        .with("latching", "0");
+    let answer = kind.write(answer);
+    let any = header.get("md5sum") == Some(ANY);
     // Before the answer: who has read it misses nothing.
-    let attached = Attached::new(node, publication, subscriber)?;
-    stream.write_all(&answer).await?;
+    let link = Link::new(subscriber, (!any).then_some(kind));
+    let attached = Attached::new(node, publication, link)?;
+    stream.write_all(&answer.encode()).await?;
     Ok((stream, attached))
+}
+
+async fn refuse<T>(mut stream: TcpStream, answer: Header, text: String) -> io::Result<T> {
+    stream.write_all(&answer.encode()).await?;
+    stream.shutdown().await?;
+    Err(io::Error::other(text))
 }
 
 /// A subscriber of a publication, until it is dropped.
@@ -83,8 +95,11 @@ struct Attached {
 }
 
 impl Attached {
-    fn new(node: &Arc<Node>, publication: Arc<Publication>, subscriber: &str) -> io::Result<Self> {
-        let link = Link::new(subscriber);
+    fn new(
+        node: &Arc<Node>,
+        publication: Arc<Publication>,
+        link: Arc<Link>,
+    ) -> io::Result<Self> {
         if !publication.attach(&link) {
             let topic = &publication.topic;
             return Err(io::Error::other(format!("`{topic}` is no longer published")));

@@ -61,10 +61,6 @@ impl Endpoint {
         Some(Self::new(url.host_str()?, url.port_or_known_default()?))
     }
 
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
     pub(crate) fn uri(&self) -> String {
         format!("http://{self}/")
     }

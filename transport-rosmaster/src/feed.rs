@@ -27,6 +27,13 @@ use crate::xmlrpc::items;
 /// Read buffer, in bytes: small messages arrive several at a time, large ones pass it by.
 const BUFFER: usize = 8 << 10;
 
+/// What came of an attempt.
+enum Dialled {
+    Open(Box<Connection>),
+    /// The publisher sends another type than the expected one.
+    Mismatch(SchemaId),
+}
+
 /// An open connection.
 struct Connection {
     stream: BufReader<TcpStream>,
@@ -51,8 +58,11 @@ pub(crate) async fn run(
     let mut backoff = Backoff::default();
     let mut interrupted = false;
     loop {
+        wanted.mark_unchanged();
+        let expected = subscription.expected();
+        let dialling = dial(node, &topic, uri, expected.as_ref());
         let dialled = tokio::select! {
-            dialled = tokio::time::timeout(node.timeout(), dial(node, &topic, uri)) => dialled,
+            dialled = tokio::time::timeout(node.timeout(), dialling) => dialled,
             () = unwanted(&mut wanted) => {
                 if subscription.end(uri) { return }
                 continue;
@@ -65,7 +75,8 @@ pub(crate) async fn run(
                 format!("{uri} of `{topic}` did not answer within {:?}", node.timeout()),
             ))
         }) {
-            Ok(connection) => {
+            Ok(Dialled::Mismatch(found)) => feed.refuse(subscription, uri, &found),
+            Ok(Dialled::Open(connection)) => {
                 if interrupted {
                     interrupted = false;
                     node.restored();
@@ -93,8 +104,11 @@ pub(crate) async fn run(
         let pause = backoff.pause();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = unwanted(&mut wanted) => {
-                if subscription.end(uri) { return }
+            // The master has news about this publisher, such as that it is gone.
+            Ok(()) = wanted.changed() => {
+                if !*wanted.borrow() && subscription.end(uri) {
+                    return;
+                }
                 continue;
             }
         }
@@ -116,7 +130,12 @@ async fn unwanted(wanted: &mut watch::Receiver<bool>) {
     let _ = wanted.wait_for(|wanted| !wanted).await;
 }
 
-async fn dial(node: &Node, topic: &str, uri: &str) -> Result<Connection> {
+async fn dial(
+    node: &Node,
+    topic: &str,
+    uri: &str,
+    expected: Option<&SchemaId>,
+) -> Result<Dialled> {
     let fault = |text: String| Error::new(ErrorKind::Connect, "connect to publisher", text);
     let api = Endpoint::of_uri(uri)
         .ok_or_else(|| fault(format!("`{uri}` of `{topic}` is not an http address")))?;
@@ -151,26 +170,43 @@ async fn dial(node: &Node, topic: &str, uri: &str) -> Result<Connection> {
         ))
         .with_source(error)
     };
-    let mut stream = endpoint.connect().await.map_err(unreachable)?;
-    bound_silence(&stream, node.silence()).map_err(unreachable)?;
-    // Any type is asked for and judged here, where both types can be named.
-    let hello = Header::default()
-        .with("callerid", node.name())
-        .with("topic", topic)
-        .with("type", ANY)
-        .with("md5sum", ANY)
-        .with("tcp_nodelay", "1");
-    stream.write_all(&hello.encode()).await.map_err(unreachable)?;
-    let mut stream = BufReader::with_capacity(BUFFER, stream);
-    let header = Header::read(&mut stream).await.map_err(unreachable)?;
-    if let Some(error) = header.get("error") {
-        return Err(fault(format!("publisher {uri} of `{topic}` refuses: {error}")));
+    let mut asked = expected;
+    loop {
+        let mut stream = endpoint.connect().await.map_err(unreachable)?;
+        bound_silence(&stream, node.silence()).map_err(unreachable)?;
+        let hello = Header::default()
+            .with("callerid", node.name())
+            .with("topic", topic)
+            .with("type", asked.map_or(ANY, |schema| schema.name()))
+            .with("md5sum", asked.map(SchemaId::fingerprint_hex).as_deref().unwrap_or(ANY))
+            .with("tcp_nodelay", "1");
+        stream.write_all(&hello.encode()).await.map_err(unreachable)?;
+        let mut stream = BufReader::with_capacity(BUFFER, stream);
+        let header = Header::read(&mut stream).await;
+        match (header, asked) {
+            (Ok(header), _) if header.get("error").is_none() => {
+                return Ok(Dialled::Open(Box::new(Connection {
+                    stream,
+                    schema: Type::schema(&header).map_err(unreachable)?,
+                    numbered: header.get("message_definition").is_some_and(starts_with_header),
+                })));
+            }
+            // A refusal of ours names the publisher's type. Others say so in words or just hang up;
+            // then asking for any type shows which one it is.
+            (Ok(header), Some(_)) if header.get("md5sum").is_some() => {
+                if let Some(found) = Type::schema(&header).map_err(unreachable)? {
+                    return Ok(Dialled::Mismatch(found));
+                }
+                asked = None;
+            }
+            (_, Some(_)) => asked = None,
+            (Ok(header), None) => {
+                let error = header.get("error").unwrap_or_default();
+                return Err(fault(format!("publisher {uri} of `{topic}` refuses: {error}")));
+            }
+            (Err(error), None) => return Err(unreachable(error)),
+        }
     }
-    Ok(Connection {
-        stream,
-        schema: Type::schema(&header).map_err(unreachable)?,
-        numbered: header.get("message_definition").is_some_and(starts_with_header),
-    })
 }
 
 /// What outlives a connection.
@@ -188,13 +224,13 @@ impl Feed {
         &mut self,
         subscription: &Subscription,
         uri: &str,
-        mut connection: Connection,
+        mut connection: Box<Connection>,
         backoff: &mut Backoff,
     ) -> Result<()> {
-        if let (Some(found), Err(expected)) =
-            (&connection.schema, subscription.wants(connection.schema.as_ref()))
+        if let Some(found) = &connection.schema
+            && subscription.refusing(found).is_some()
         {
-            return Err(self.refuse(subscription, uri, found, &expected));
+            return Err(self.refuse(subscription, uri, found));
         }
         self.refused = None;
         backoff.reset();
@@ -250,8 +286,8 @@ impl Feed {
         subscription: &Subscription,
         uri: &str,
         found: &SchemaId,
-        expected: &[SchemaId],
     ) -> Error {
+        let expected = subscription.refusing(found).unwrap_or_default();
         let text = format!(
             "type mismatch on `{}`: expected {}, publisher {uri} sends {found}",
             subscription.topic,

@@ -8,16 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
-use transport_api::{Error, ErrorKind, Event, PeerId, Result};
+use transport_api::{Error, ErrorKind, Event, Result};
 
 use crate::backoff::Backoff;
 use crate::http::CallError;
 use crate::master::{Role, SystemState};
-use crate::name;
 use crate::node::Node;
-
-/// Node that collects log messages; a part of every master's surroundings and nobody's peer.
-const ROSOUT: &str = "/rosout";
 
 type Key = (Role, String);
 
@@ -187,7 +183,6 @@ impl Graph {
 pub(crate) async fn run(node: Arc<Node>) {
     let mut tick = interval(node.poll());
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut peers = BTreeSet::new();
     loop {
         let due = tokio::select! {
             _ = tick.tick() => true,
@@ -195,19 +190,19 @@ pub(crate) async fn run(node: Arc<Node>) {
         };
         let mut outcome = Ok(());
         if due {
-            outcome = check(&node, &mut peers).await;
+            outcome = check(&node).await;
         }
         if outcome.is_ok() {
             outcome = reconcile(&node).await;
         }
         if let Err(cause) = outcome {
-            recover(&node, &mut peers, cause).await;
+            recover(&node, cause).await;
         }
     }
 }
 
 /// Asks the master what it knows.
-async fn check(node: &Arc<Node>, peers: &mut BTreeSet<PeerId>) -> Result<(), CallError> {
+async fn check(node: &Arc<Node>) -> Result<(), CallError> {
     let state = node.master().system_state().await?;
     node.graph().compare(node.name(), &state);
     for (topic, publishers) in node.publishers_of_subscriptions() {
@@ -216,19 +211,7 @@ async fn check(node: &Arc<Node>, peers: &mut BTreeSet<PeerId>) -> Result<(), Cal
             node.graph().refresh(Role::Subscriber, &topic);
         }
     }
-    let now: BTreeSet<PeerId> = [&state.publishers, &state.subscribers, &state.services]
-        .into_iter()
-        .flat_map(|topics| topics.values().flatten())
-        .filter(|name| *name != node.name() && *name != ROSOUT)
-        .filter_map(|name| name::peer(name))
-        .collect();
-    for peer in now.difference(peers) {
-        node.emit(Event::PeerAlive(peer.clone()));
-    }
-    for peer in peers.difference(&now) {
-        node.emit(Event::PeerLost(peer.clone()));
-    }
-    *peers = now;
+    node.observe(state);
     Ok(())
 }
 
@@ -273,7 +256,7 @@ async fn reconcile(node: &Arc<Node>) -> Result<(), CallError> {
 
 /// Tries until the master is back and has been told everything again. Data connections are not
 /// touched: they need no master.
-async fn recover(node: &Arc<Node>, peers: &mut BTreeSet<PeerId>, cause: CallError) {
+async fn recover(node: &Arc<Node>, cause: CallError) {
     let mut cause = Arc::new(lost(node, cause));
     tracing::warn!(error = %cause, "the master is gone");
     node.set_master(Some(&cause));
@@ -293,7 +276,7 @@ async fn recover(node: &Arc<Node>, peers: &mut BTreeSet<PeerId>, cause: CallErro
             attempt: backoff.attempts(),
             cause: Arc::clone(&cause),
         });
-        let mut outcome = check(node, peers).await;
+        let mut outcome = check(node).await;
         if outcome.is_ok() {
             outcome = reconcile(node).await;
         }

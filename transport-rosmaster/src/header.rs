@@ -124,17 +124,27 @@ impl Type {
         Ok(Some(SchemaId::new(name, fingerprint)))
     }
 
-    /// Whether a subscriber with this header may have messages of this type; else why not.
-    pub(crate) fn admits(&self, header: &Header) -> Result<(), String> {
+    /// Whether a subscriber with this header takes messages of this type.
+    pub(crate) fn admits(&self, header: &Header) -> bool {
         let sum = header.get("md5sum").unwrap_or_default();
         let name = header.get("type").unwrap_or_default();
-        if sum == ANY || (sum == self.sum && (name == ANY || name == self.name)) {
-            return Ok(());
-        }
-        Err(format!(
-            "type mismatch: the publisher sends {} [{}], the subscriber expects {name} [{sum}]",
-            self.name, self.sum
-        ))
+        sum == ANY || (sum == self.sum && (name == ANY || name == self.name))
+    }
+
+    /// Why a subscriber with this header is refused.
+    pub(crate) fn refuse(&self, header: &Header) -> String {
+        format!(
+            "type mismatch: the publisher sends {} [{}], the subscriber expects {} [{}]",
+            self.name,
+            self.sum,
+            header.get("type").unwrap_or_default(),
+            header.get("md5sum").unwrap_or_default()
+        )
+    }
+
+    /// Writes the type into a header.
+    pub(crate) fn write(&self, header: Header) -> Header {
+        header.with("type", &self.name).with("md5sum", &self.sum)
     }
 }
 

@@ -30,6 +30,7 @@ mod name;
 mod node;
 mod options;
 mod parameters;
+mod peers;
 mod publication;
 mod publisher;
 mod registry;

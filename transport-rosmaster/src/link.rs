@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use transport_api::queue::Consumer;
 
 use crate::frame::Frame;
+use crate::header::Type;
 
 /// How long a subscriber may take nothing at all before publishers stop waiting for it. It then
 /// loses its oldest messages instead, counted, until it takes bytes again.
@@ -23,6 +24,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Link {
     node: String,
+    /// The type it takes; any, if there is none.
+    kind: Option<Type>,
     stalled: AtomicBool,
     state: Mutex<State>,
 }
@@ -38,10 +41,11 @@ struct State {
 }
 
 impl Link {
-    /// A link to the subscriber `node`.
-    pub(crate) fn new(node: &str) -> Arc<Self> {
+    /// A link to the subscriber `node`, which takes messages of type `kind`, or all.
+    pub(crate) fn new(node: &str, kind: Option<Type>) -> Arc<Self> {
         Arc::new(Self {
             node: node.to_owned(),
+            kind,
             stalled: AtomicBool::new(false),
             state: Mutex::default(),
         })
@@ -53,6 +57,11 @@ impl Link {
 
     pub(crate) fn node(&self) -> &str {
         &self.node
+    }
+
+    /// Whether messages of this type are for the subscriber.
+    pub(crate) fn takes(&self, kind: &Type) -> bool {
+        self.kind.as_ref().is_none_or(|own| own == kind)
     }
 
     /// Adds the queue of a publisher.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use dxr::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use transport_api::event::EventHub;
@@ -25,9 +25,10 @@ use crate::address::{Advertised, Endpoint};
 use crate::graph::{self, Graph};
 use crate::header::{ANY, Type};
 use crate::http::{Caller, Server};
-use crate::master::{Master, Role};
+use crate::master::{Master, Role, SystemState};
 use crate::name;
 use crate::options::Options;
+use crate::peers;
 use crate::publication::{Outlet, Publication};
 use crate::slave::Slave;
 use crate::subscription::Subscription;
@@ -46,6 +47,8 @@ pub(crate) struct Node {
     max_payload: usize,
     master: Master,
     graph: Graph,
+    /// What the master knew when it was asked last.
+    state: watch::Sender<SystemState>,
     hub: EventHub,
     topics: Mutex<Topics>,
     /// Links to subscribers, which outlive their publication until they are drained.
@@ -115,6 +118,7 @@ impl Node {
             name,
             max_payload: config.max_payload(),
             graph: Graph::default(),
+            state: watch::Sender::default(),
             hub: EventHub::default(),
             topics: Mutex::default(),
             links: Mutex::default(),
@@ -130,6 +134,7 @@ impl Node {
         *lock(&node.server) = Some(server);
         node.spawn(acceptor::run(Arc::clone(&node), data));
         node.spawn(graph::run(Arc::clone(&node)));
+        node.spawn(peers::run(Arc::clone(&node), node.state.subscribe()));
 
         // Every ROS node publishes its log, also when it has nothing to say: this makes it known.
         let rosout = Publication::rosout();
@@ -219,6 +224,11 @@ impl Node {
         });
     }
 
+    /// Takes note of what the master knows.
+    pub(crate) fn observe(&self, state: SystemState) {
+        self.state.send_replace(state);
+    }
+
     /// A data connection that was lost is back.
     pub(crate) fn restored(&self) {
         if !self.master_lost.load(Ordering::Acquire) {
@@ -286,20 +296,13 @@ impl Node {
                 .publications
                 .entry(key.clone())
                 .or_insert_with(|| Publication::new(topic, kind.clone()));
-            if publication.kind != kind {
-                let known = &publication.kind;
-                return Err(Error::new(
-                    ErrorKind::Schema,
-                    "publish",
-                    format!(
-                        "`{topic}` is published by this node as {} [{}], not as {} [{}]; a ROS \
-                         node gives a topic one type",
-                        known.name, known.sum, kind.name, kind.sum
-                    ),
-                ));
-            }
             let publication = Arc::clone(publication);
-            let outlet = publication.publish(granted);
+            if publication.kind != kind {
+                // The master takes one type per topic and tells nobody of a second one, unless the
+                // topic is registered again.
+                self.graph.refresh(Role::Publisher, &key);
+            }
+            let outlet = publication.publish(kind.clone(), granted);
             topics.outlets.retain(|outlet| !outlet.is_finished());
             topics.outlets.push(Arc::clone(&outlet));
             (publication, outlet)
@@ -308,13 +311,13 @@ impl Node {
             self.retire(&publication, &outlet);
             return Err(error);
         }
-        self.meet(&publication, &key).await;
+        self.meet(&publication, &outlet, &key).await;
         Ok((publication, outlet))
     }
 
     /// Waits until the subscribers that the master knows have connected; those that are not there
     /// any more are not waited for.
-    async fn meet(&self, publication: &Publication, topic: &str) {
+    async fn meet(&self, publication: &Publication, outlet: &Outlet, topic: &str) {
         let mut audience = publication.audience();
         let deadline = Instant::now() + self.options.timeout;
         let Ok(state) = self.master.system_state().await else {
@@ -328,7 +331,11 @@ impl Node {
         }
         let mut expected = state.nodes(Role::Subscriber, topic).to_vec();
         loop {
-            expected.retain(|node| !audience.borrow_and_update().seen.contains(node));
+            audience.mark_unchanged();
+            let connected = outlet.subscribers();
+            expected.retain(|node| {
+                !connected.contains(node) && !publication.differs(node, outlet)
+            });
             if expected.is_empty() {
                 return;
             }
@@ -425,7 +432,7 @@ impl Node {
 
     /// Tells that the number of subscribers of a topic has changed.
     pub(crate) fn matched(&self, publication: &Publication) {
-        let subscribers = publication.audience().borrow().connected;
+        let subscribers = *publication.audience().borrow();
         self.emit(Event::Matched {
             topic: publication.topic.clone(),
             subscribers,

@@ -1,6 +1,6 @@
 //! A topic that this node publishes: its publishers here and its subscribers anywhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,6 @@ use crate::header::{Header, Type};
 use crate::ledger::Ledger;
 use crate::link::Link;
 
-/// Which subscribers of a topic are, or were, connected.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Audience {
-    /// Connections now.
-    pub(crate) connected: usize,
-    /// Names of all nodes that have connected so far; bounded, see [`NAMES`].
-    pub(crate) seen: BTreeSet<String>,
-}
-
-/// Names of subscribers remembered per topic; they only decide how long a new publisher waits.
-const NAMES: usize = 1024;
 
 /// Definition of `rosgraph_msgs/Log`, without its comments.
 const ROSOUT: &str = "\
@@ -53,17 +42,24 @@ string frame_id
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) topic: TopicName,
+    /// The type it was first published with.
     pub(crate) kind: Type,
     state: Mutex<State>,
-    audience: watch::Sender<Audience>,
+    /// Connections now.
+    audience: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     outlets: Vec<Arc<Outlet>>,
     links: Vec<Arc<Link>>,
+    /// Nodes that were refused and the sum they asked for; at most [`REFUSED`].
+    refused: BTreeMap<String, String>,
     complete: bool,
 }
+
+/// Refused subscribers remembered per topic; they only shorten the wait of new publishers.
+const REFUSED: usize = 256;
 
 impl Publication {
     pub(crate) fn new(topic: &TopicName, kind: Type) -> Arc<Self> {
@@ -71,7 +67,7 @@ impl Publication {
             topic: topic.clone(),
             kind,
             state: Mutex::default(),
-            audience: watch::Sender::new(Audience::default()),
+            audience: watch::Sender::new(0),
         })
     }
 
@@ -90,20 +86,36 @@ impl Publication {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The header that answers a subscriber.
-    pub(crate) fn header(&self, node: &str, topic: &str) -> Header {
-        Header::default()
-            .with("callerid", node)
-            .with("topic", topic)
-            .with("type", &self.kind.name)
-            .with("md5sum", &self.kind.sum)
-            .with("message_definition", &self.kind.definition)
-            .with("latching", "0")
+    /// The type to send to a subscriber with this header, else why there is none. Publishers of one
+    /// topic may differ in type; each subscriber gets what it asks for.
+    pub(crate) fn admit(&self, header: &Header) -> Result<Type, String> {
+        let mut state = self.lock();
+        let kinds = state.outlets.iter().map(|outlet| &outlet.kind);
+        let admitting = kinds.chain([&self.kind]).find(|kind| kind.admits(header));
+        if let Some(kind) = admitting {
+            return Ok(kind.clone());
+        }
+        let (node, sum) = (header.get("callerid"), header.get("md5sum"));
+        if let (Some(node), Some(sum)) = (node, sum)
+            && state.refused.len() < REFUSED
+        {
+            state.refused.insert(node.to_owned(), sum.to_owned());
+        }
+        let connected = state.links.len();
+        self.audience.send_replace(connected);
+        Err(self.kind.refuse(header))
+    }
+
+    /// Whether `node` is known to ask for another type than `outlet` sends.
+    pub(crate) fn differs(&self, node: &str, outlet: &Outlet) -> bool {
+        let state = self.lock();
+        state.refused.get(node).is_some_and(|sum| *sum != outlet.kind.sum)
     }
 
     /// Adds a publisher.
-    pub(crate) fn publish(&self, granted: Granted) -> Arc<Outlet> {
+    pub(crate) fn publish(&self, kind: Type, granted: Granted) -> Arc<Outlet> {
         let outlet = Arc::new(Outlet {
+            kind,
             granted,
             ledger: Arc::default(),
             closed: AtomicBool::new(false),
@@ -136,13 +148,8 @@ impl Publication {
             outlet.connect(link);
         }
         state.links.push(Arc::clone(link));
-        let connected = state.links.len();
-        self.audience.send_modify(|audience| {
-            audience.connected = connected;
-            if audience.seen.len() < NAMES {
-                audience.seen.insert(link.node().to_owned());
-            }
-        });
+        state.refused.remove(link.node());
+        self.audience.send_replace(state.links.len());
         true
     }
 
@@ -153,8 +160,7 @@ impl Publication {
         for outlet in &state.outlets {
             outlet.disconnect(link);
         }
-        let connected = state.links.len();
-        self.audience.send_modify(|audience| audience.connected = connected);
+        self.audience.send_replace(state.links.len());
     }
 
     /// Nothing more will be published: links end once they have written what they have.
@@ -169,7 +175,7 @@ impl Publication {
         }
     }
 
-    pub(crate) fn audience(&self) -> watch::Receiver<Audience> {
+    pub(crate) fn audience(&self) -> watch::Receiver<usize> {
         self.audience.subscribe()
     }
 
@@ -183,6 +189,7 @@ impl Publication {
 /// The sending end of one publisher: a bounded queue for each subscriber.
 #[derive(Debug)]
 pub(crate) struct Outlet {
+    kind: Type,
     granted: Granted,
     pub(crate) ledger: Arc<Ledger>,
     closed: AtomicBool,
@@ -214,6 +221,9 @@ impl Outlet {
     }
 
     fn connect(&self, link: &Arc<Link>) {
+        if !link.takes(&self.kind) {
+            return;
+        }
         // Back-pressure comes from looking for room first; a link that stalls is not waited for,
         // and then its oldest messages give way.
         let overflow = match self.granted.overflow {
@@ -226,6 +236,12 @@ impl Outlet {
             link: Arc::clone(link),
             queue,
         });
+    }
+
+    /// Names of the nodes that get what is sent.
+    pub(crate) fn subscribers(&self) -> BTreeSet<String> {
+        let ports = self.ports();
+        ports.iter().map(|port| port.link.node().to_owned()).collect()
     }
 
     fn disconnect(&self, link: &Arc<Link>) {

@@ -124,52 +124,54 @@ impl Subscription {
         state.feeds.values().filter(|wanted| *wanted.borrow()).count()
     }
 
-    /// The publishers are those at `uris`; feeds are started and ended accordingly.
+    /// The master says that the publishers are those at `uris`; feeds are started and ended
+    /// accordingly, and those that wait for their next attempt make it now.
     pub(crate) fn update(self: &Arc<Self>, node: &Arc<Node>, uris: &[String]) {
-        self.lock().updates += 1;
-        self.set(node, uris, true);
+        let mut state = self.lock();
+        state.updates += 1;
+        self.end_others(&state, uris);
+        self.start(&mut state, node, uris, true);
     }
 
     /// The master answered a registration with `uris`. If it has told us newer ones since `updates`
     /// was read, these only add to them.
     pub(crate) fn answer(self: &Arc<Self>, node: &Arc<Node>, uris: &[String], updates: u64) {
-        let current = self.updates() == updates;
-        self.set(node, uris, current);
+        let mut state = self.lock();
+        if state.updates == updates {
+            self.end_others(&state, uris);
+        }
+        self.start(&mut state, node, uris, false);
     }
 
-    fn set(self: &Arc<Self>, node: &Arc<Node>, uris: &[String], complete: bool) {
-        let mut state = self.lock();
+    fn end_others(&self, state: &State, uris: &[String]) {
+        for (uri, wanted) in &state.feeds {
+            if !uris.contains(uri) {
+                wanted.send_replace(false);
+            }
+        }
+    }
+
+    fn start(self: &Arc<Self>, state: &mut State, node: &Arc<Node>, uris: &[String], wake: bool) {
         if state.listeners.is_empty() {
             return;
         }
-        if complete {
-            for (uri, wanted) in &state.feeds {
-                if !uris.contains(uri) {
-                    wanted.send_replace(false);
-                }
-            }
-        }
         for uri in uris {
-            match state.feeds.get(uri) {
-                Some(wanted) => {
-                    wanted.send_replace(true);
-                }
-                None => {
-                    let (wanted, watching) = watch::channel(true);
-                    state.feeds.insert(uri.clone(), wanted);
-                    self.stages.send_modify(|stages| {
-                        stages.insert(uri.clone(), Stage::Dialling);
-                    });
-                    let (this, uri) = (Arc::clone(self), uri.clone());
-                    let feeding = Arc::clone(node);
-                    node.spawn(async move {
-                        tokio::select! {
-                            () = feed::run(&this, &feeding, &uri, watching) => {}
-                            () = this.completed() => {}
-                        }
-                    });
-                }
+            if let Some(wanted) = state.feeds.get(uri) {
+                wanted.send_if_modified(|wanted| !std::mem::replace(wanted, true) || wake);
+                continue;
             }
+            let (wanted, watching) = watch::channel(true);
+            state.feeds.insert(uri.clone(), wanted);
+            self.stages.send_modify(|stages| {
+                stages.insert(uri.clone(), Stage::Dialling);
+            });
+            let (this, feeding, uri) = (Arc::clone(self), Arc::clone(node), uri.clone());
+            node.spawn(async move {
+                tokio::select! {
+                    () = feed::run(&this, &feeding, &uri, watching) => {}
+                    () = this.completed() => {}
+                }
+            });
         }
     }
 
@@ -232,19 +234,22 @@ impl Subscription {
         }
     }
 
-    /// Whether some subscriber here wants messages of schema `found`; else what each expects.
-    pub(crate) fn wants(&self, found: Option<&SchemaId>) -> Result<(), Vec<SchemaId>> {
+    /// The schema that all subscribers here expect; `None` if they differ or take any.
+    pub(crate) fn expected(&self) -> Option<SchemaId> {
         let listeners = self.listeners();
-        let refusing: Vec<SchemaId> = listeners
-            .iter()
-            .filter_map(|listener| {
-                let expected = listener.expected.as_ref()?;
-                (expected != found?).then(|| expected.clone())
-            })
-            .collect();
-        if listeners.is_empty() || refusing.len() < listeners.len() {
-            return Ok(());
-        }
-        Err(refusing)
+        let first = listeners.first()?.expected.clone();
+        first.filter(|first| listeners.iter().all(|other| other.expected.as_ref() == Some(first)))
+    }
+
+    /// What the subscribers here expect, if none of them takes messages of schema `found`.
+    pub(crate) fn refusing(&self, found: &SchemaId) -> Option<Vec<SchemaId>> {
+        let listeners = self.listeners();
+        let expected = listeners.iter().map(|listener| {
+            let expected = listener.expected.as_ref()?;
+            (expected != found).then(|| expected.clone())
+        });
+        // One that takes it makes the whole `None`, and so does nobody being here.
+        let expected: Option<Vec<SchemaId>> = expected.collect();
+        expected.filter(|expected| !expected.is_empty())
     }
 }
