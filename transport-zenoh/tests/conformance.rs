@@ -1,6 +1,7 @@
 //! The suite of the contract: peers among themselves, a router in this process, and `zenohd`.
 
 use std::net::SocketAddr;
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use transport_api::{Host, TransportConfig, TransportFactory};
@@ -55,7 +56,8 @@ impl Fixture for Peers {
 
 /// A router in this process, as a meeting starts it.
 struct Router {
-    host: Box<dyn Host>,
+    /// A host is not `Sync`.
+    host: Mutex<Box<dyn Host>>,
     links: Links,
 }
 
@@ -75,7 +77,7 @@ impl Fixture for Router {
         let url = meeting.first.url();
         let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
         Ok(Self {
-            host: meeting.host.expect("a router runs here"),
+            host: Mutex::new(meeting.host.expect("a router runs here")),
             links: Links::to(address.parse().expect("an address of 127.0.0.1")),
         })
     }
@@ -96,7 +98,8 @@ impl Fixture for Router {
     }
 
     async fn stop(self) {
-        self.host.stop().await;
+        let host = self.host.into_inner().unwrap();
+        host.stop().await;
     }
 }
 
