@@ -1,0 +1,151 @@
+//! Which other peers are there, from what is kept under the presence topic.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use transport_api::event::EventHub;
+use transport_api::{Event, PeerId};
+
+/// How long a peer that was there before may take to come back after a broker forgot everything.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The other peers that are there.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    prefix: String,
+    own: PeerId,
+    /// Rung when this peer itself was taken for lost.
+    withdrawn: Arc<Notify>,
+    hub: Arc<EventHub>,
+    /// With whether the broker has confirmed it since it forgot everything.
+    known: BTreeMap<PeerId, bool>,
+    /// When those that are not confirmed count as lost.
+    doubt: Option<Instant>,
+}
+
+impl Peers {
+    pub(crate) fn new(
+        topic: &str,
+        own: PeerId,
+        withdrawn: Arc<Notify>,
+        hub: Arc<EventHub>,
+    ) -> Self {
+        Self {
+            prefix: format!("{topic}/"),
+            own,
+            withdrawn,
+            hub,
+            known: BTreeMap::new(),
+            doubt: None,
+        }
+    }
+
+    /// The filter that selects all announcements.
+    pub(crate) fn filter(&self) -> String {
+        format!("{}+", self.prefix)
+    }
+
+    /// Takes note of an arrival; `false` if it is no announcement.
+    pub(crate) fn observe(&mut self, topic: &[u8], payload: &[u8]) -> bool {
+        let Some(name) = topic.strip_prefix(self.prefix.as_bytes()) else {
+            return false;
+        };
+        let peer = std::str::from_utf8(name)
+            .ok()
+            .and_then(|name| PeerId::parse(name).ok());
+        if let Some(peer) = peer {
+            if peer == self.own {
+                // The broker noticed the end of a former connection late, or another transport of
+                // the same name was closed.
+                if payload.is_empty() {
+                    self.withdrawn.notify_one();
+                }
+            } else if payload.is_empty() {
+                if self.known.remove(&peer).is_some() {
+                    self.hub.emit(Event::PeerLost(peer));
+                }
+            } else if self.known.insert(peer.clone(), true).is_none() {
+                self.hub.emit(Event::PeerAlive(peer));
+            }
+        }
+        true
+    }
+
+    /// The broker has forgotten what was kept; peers announce themselves again as they reconnect.
+    pub(crate) fn doubt(&mut self) {
+        if !self.known.is_empty() {
+            self.known
+                .values_mut()
+                .for_each(|confirmed| *confirmed = false);
+            self.doubt = Some(Instant::now() + GRACE);
+        }
+    }
+
+    /// Waits until peers in doubt are overdue, and tells that they are lost. Cancel-safe.
+    pub(crate) async fn settle(&mut self) {
+        let Some(doubt) = self.doubt else {
+            return std::future::pending().await;
+        };
+        tokio::time::sleep_until(doubt).await;
+        self.doubt = None;
+        let hub = &self.hub;
+        self.known.retain(|peer, confirmed| {
+            if !*confirmed {
+                hub.emit(Event::PeerLost(peer.clone()));
+            }
+            *confirmed
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Context, Poll, Waker};
+
+    fn seen(events: &mut transport_api::Events) -> Vec<String> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut seen = Vec::new();
+        while let Poll::Ready(Some(event)) = std::pin::pin!(events.next()).poll(&mut cx) {
+            seen.push(format!("{event:?}"));
+        }
+        seen
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn peers_come_and_go_once_each() {
+        let hub = Arc::new(EventHub::default());
+        let mut events = hub.subscribe();
+        let own = PeerId::parse("me").unwrap();
+        let mut peers = Peers::new("here", own, Arc::default(), hub);
+        assert_eq!(peers.filter(), "here/+");
+        for (topic, payload) in [
+            ("here/other", "online"),
+            ("here/other", "online"),
+            ("here/me", "online"),
+            ("here/not a peer", "online"),
+            ("here/nobody", ""),
+        ] {
+            assert!(peers.observe(topic.as_bytes(), payload.as_bytes()));
+        }
+        assert!(!peers.observe(b"elsewhere/other", b"online"));
+        assert_eq!(seen(&mut events), ["PeerAlive(PeerId(\"other\"))"]);
+
+        assert!(peers.observe(b"here/second", b"online"));
+        peers.doubt();
+        assert!(peers.observe(b"here/second", b"online"));
+        peers.settle().await;
+        assert!(peers.observe(b"here/second", b""));
+        assert_eq!(
+            seen(&mut events),
+            [
+                "PeerAlive(PeerId(\"second\"))",
+                "PeerLost(PeerId(\"other\"))",
+                "PeerLost(PeerId(\"second\"))"
+            ]
+        );
+    }
+}

@@ -1,0 +1,742 @@
+//! The task of the subscribing connection.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use transport_api::event::EventHub;
+use transport_api::reception::{Arrived, Inlet};
+use transport_api::{Delivery, Error, ErrorKind, MessageId, Metadata, Result, envelope};
+
+use crate::backoff::Backoff;
+use crate::fault::Fault;
+use crate::phase::Phase;
+use crate::presence::Peers;
+use crate::properties;
+use crate::settings::{Session, Version};
+use crate::status::{Role, Status};
+use crate::topic::{Names, selects};
+use crate::wire::{Dialer, Greeting, Happening, Incoming, Requests, Wire, level};
+
+/// Subscriptions asked for and not written yet, at once.
+const ASKING: usize = crate::wire::REQUESTS / 2;
+
+/// First bytes of a metadata block and its version; see [`envelope`]. A payload that does not
+/// begin so under MQTT 3.1.1 is of a foreign client.
+const BLOCK: &[u8] = b"RT\x01";
+
+/// What the transport and its subscribers ask of the task.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Begin to deliver; the answer comes when the broker has granted it.
+    Subscribe(Entry, oneshot::Sender<Result<()>>),
+    /// End what [`Entry::gone`] belongs to; the answer comes when the broker has ended it.
+    Unsubscribe(Arc<AtomicBool>, oneshot::Sender<()>),
+}
+
+/// One subscriber.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Filter in MQTT's notation.
+    pub(crate) filter: String,
+    pub(crate) delivery: Delivery,
+    pub(crate) inlet: Inlet,
+    /// Set when the subscriber is dropped.
+    pub(crate) gone: Arc<AtomicBool>,
+}
+
+/// One subscriber within its subscription.
+#[derive(Debug)]
+struct Route {
+    inlet: Inlet,
+    gone: Arc<AtomicBool>,
+    /// The SUBSCRIBE it waits for or came with.
+    round: u64,
+    reply: Option<oneshot::Sender<Result<()>>>,
+    /// Identity of the last message, to recognise its copies for overlapping filters.
+    last: Option<MessageId>,
+}
+
+/// One filter at the broker, with everyone who asked for it.
+#[derive(Debug)]
+struct Subscription {
+    /// Subscription identifier of MQTT 5, from 1.
+    id: usize,
+    filter: String,
+    qos: u8,
+    routes: Vec<Route>,
+    /// Counts the SUBSCRIBEs of this filter.
+    round: u64,
+    /// The broker has granted it, on this connection or in the session that goes on.
+    granted: bool,
+    /// Announcements of peers go to [`Peers`].
+    presence: bool,
+}
+
+/// A request to the broker.
+#[derive(Debug)]
+enum Ask {
+    Subscribe {
+        id: usize,
+        round: u64,
+        kept: bool,
+    },
+    Unsubscribe {
+        filter: String,
+        reply: Option<oneshot::Sender<()>>,
+    },
+}
+
+/// Subscribing: everything that outlives a connection.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    dialer: Arc<Dialer>,
+    status: Arc<Status>,
+    commands: mpsc::Receiver<Command>,
+    /// Rung when a subscriber was dropped.
+    dropped: Arc<Notify>,
+    phase: watch::Receiver<Phase>,
+    table: Table,
+    /// Exactly-once messages that arrived and were not released.
+    held: BTreeSet<u16>,
+}
+
+/// All subscriptions, and where arrivals go.
+#[derive(Debug)]
+struct Table {
+    subscriptions: Vec<Subscription>,
+    next_id: usize,
+    asks: VecDeque<Ask>,
+    peers: Option<Peers>,
+    names: Names,
+    properties: properties::Decoder,
+    envelope: envelope::Decoder,
+    metadata: bool,
+    native: bool,
+    max_payload: usize,
+    /// Arrivals of a session taken up again whose subscribers are not back yet.
+    early: VecDeque<Incoming>,
+    /// How many of those are kept.
+    patience: usize,
+}
+
+enum End {
+    Left,
+    Lost(Fault),
+}
+
+impl Receiver {
+    pub(crate) fn new(
+        dialer: Arc<Dialer>,
+        status: Arc<Status>,
+        commands: mpsc::Receiver<Command>,
+        dropped: Arc<Notify>,
+        phase: watch::Receiver<Phase>,
+        withdrawn: Arc<Notify>,
+        hub: &Arc<EventHub>,
+    ) -> Self {
+        let settings = &dialer.settings;
+        let peers = settings
+            .presence
+            .as_ref()
+            .map(|topic| Peers::new(topic, settings.peer.clone(), withdrawn, Arc::clone(hub)));
+        let mut table = Table {
+            subscriptions: Vec::new(),
+            next_id: 1,
+            asks: VecDeque::new(),
+            peers: None,
+            names: Names::default(),
+            properties: properties::Decoder::default(),
+            envelope: envelope::Decoder::default(),
+            metadata: settings.metadata,
+            native: settings.version == Version::V5,
+            max_payload: settings.max_payload,
+            early: VecDeque::new(),
+            patience: match settings.session {
+                Session::Persistent => usize::from(settings.inflight),
+                _ => 0,
+            },
+        };
+        if let Some(peers) = peers {
+            table.add(peers.filter(), 1).presence = true;
+            table.peers = Some(peers);
+        }
+        Self {
+            dialer,
+            status,
+            commands,
+            dropped,
+            phase,
+            table,
+            held: BTreeSet::new(),
+        }
+    }
+
+    /// Runs until the transport is closed; `ready` learns how the first attempt to connect went,
+    /// and if it failed, nothing else happens.
+    pub(crate) async fn run(mut self, ready: oneshot::Sender<Result<()>>) {
+        let abandoned = Phase::abandoned(self.phase.clone());
+        tokio::select! {
+            () = self.serve(ready) => {}
+            () = abandoned => {}
+        }
+        for subscription in &self.table.subscriptions {
+            subscription
+                .routes
+                .iter()
+                .for_each(|route| route.inlet.close());
+        }
+    }
+
+    async fn serve(&mut self, ready: oneshot::Sender<Result<()>>) {
+        let mut ready = Some(ready);
+        let dialer = Arc::clone(&self.dialer);
+        let settings = &dialer.settings;
+        let mut backoff = Backoff::new(settings.reconnect.0, settings.reconnect.1);
+        let mut attempt = 0;
+        // The first connection takes up no old session unless it is asked to.
+        let mut clean = settings.session != Session::Persistent;
+        loop {
+            let fault = match dialer.dial(Role::Subscribe, clean, &self.held).await {
+                Ok((requests, wire, greeting)) => {
+                    let since = Instant::now();
+                    attempt = 0;
+                    clean = settings.session == Session::Clean;
+                    if !greeting.resumed {
+                        self.held.clear();
+                    }
+                    self.table.restore(greeting.resumed);
+                    let mut connection = Connection {
+                        requests,
+                        wire,
+                        greeting,
+                        asked: VecDeque::new(),
+                        unanswered: HashMap::new(),
+                        restored: false,
+                        leaving: false,
+                    };
+                    match connection.run(self, &mut ready).await {
+                        End::Left => return self.forget().await,
+                        End::Lost(fault) => {
+                            self.table.unask(connection.asked, connection.unanswered);
+                            backoff.connected(since.elapsed(), fault.contested);
+                            if backoff.brief() > 3 && !fault.contested {
+                                fault.perhaps_contested(settings, backoff.brief())
+                            } else {
+                                fault
+                            }
+                        }
+                    }
+                }
+                Err(fault) => fault,
+            };
+            if let Some(ready) = ready.take() {
+                let _ = ready.send(Err(fault.error));
+                return;
+            }
+            // The broker would send the same packet again.
+            clean |= fault.oversize;
+            let cause = Arc::new(fault.error);
+            self.status.down(Role::Subscribe, &cause);
+            attempt += 1;
+            self.status.retry(attempt, &cause);
+            if self.idle(backoff.wait()).await {
+                return;
+            }
+        }
+    }
+
+    /// Makes the broker forget the session. MQTT 5 sessions expire, those of 3.1.1 do not.
+    async fn forget(&self) {
+        let settings = &self.dialer.settings;
+        if settings.version == Version::V5 || settings.session != Session::Resume {
+            return;
+        }
+        let none = BTreeSet::new();
+        if let Ok((requests, mut wire, _)) = self.dialer.dial(Role::Subscribe, true, &none).await {
+            requests.leave().await;
+            while !matches!(wire.next(settings).await, Ok(Happening::Left) | Err(_)) {}
+        }
+    }
+
+    /// Waits before the next attempt; `true` if the transport is leaving.
+    async fn idle(&mut self, wait: Duration) -> bool {
+        let wait = tokio::time::sleep(wait);
+        let mut wait = std::pin::pin!(wait);
+        loop {
+            tokio::select! {
+                () = &mut wait => return false,
+                Some(command) = self.commands.recv() => self.table.obey(command),
+                () = self.dropped.notified() => self.table.sweep(),
+                () = Phase::leaving(&mut self.phase) => return true,
+            }
+        }
+    }
+}
+
+/// One connection and what is on its way in it.
+struct Connection {
+    requests: Requests,
+    wire: Wire,
+    greeting: Greeting,
+    /// Given to the client library and not written yet, in order.
+    asked: VecDeque<Ask>,
+    /// Written and not answered yet, by packet id.
+    unanswered: HashMap<u16, Ask>,
+    /// All subscriptions are active.
+    restored: bool,
+    leaving: bool,
+}
+
+impl Connection {
+    async fn run(
+        &mut self,
+        receiver: &mut Receiver,
+        ready: &mut Option<oneshot::Sender<Result<()>>>,
+    ) -> End {
+        let dialer = Arc::clone(&receiver.dialer);
+        let settings = &dialer.settings;
+        let mut ending = false;
+        loop {
+            self.ask(&mut receiver.table).await;
+            let quiet = self.asked.is_empty()
+                && self.unanswered.is_empty()
+                && receiver.table.asks.is_empty();
+            if quiet && !self.restored {
+                self.restored = true;
+                receiver.status.up(Role::Subscribe);
+                if let Some(ready) = ready.take() {
+                    let _ = ready.send(Ok(()));
+                }
+            }
+            if quiet && ending && !self.leaving {
+                self.leaving = true;
+                self.requests.leave().await;
+            }
+            let happening = {
+                let mut next = std::pin::pin!(self.wire.next(settings));
+                loop {
+                    let peers = receiver.table.peers.as_mut();
+                    tokio::select! {
+                        biased;
+                        happening = &mut next => break happening,
+                        Some(command) = receiver.commands.recv() => {
+                            receiver.table.obey(command);
+                        }
+                        () = receiver.dropped.notified() => receiver.table.sweep(),
+                        () = Phase::leaving(&mut receiver.phase), if !ending => {
+                            ending = true;
+                            // A persistent session goes on without us, the others end.
+                            if settings.session != Session::Persistent {
+                                receiver.table.end();
+                            }
+                            receiver.commands.close();
+                        }
+                        () = overdue(peers) => {}
+                    }
+                    // Asking from here: the library reads requests while it is polled.
+                    self.asked.extend(
+                        pass(
+                            &self.requests,
+                            self.asked.len(),
+                            &mut receiver.table,
+                            self.greeting,
+                        )
+                        .await,
+                    );
+                    if ending
+                        && !self.leaving
+                        && self.asked.is_empty()
+                        && self.unanswered.is_empty()
+                    {
+                        self.leaving = true;
+                        self.requests.leave().await;
+                    }
+                }
+            };
+            match happening {
+                Ok(Happening::Arrived(incoming)) => {
+                    if let Some(id) = incoming.held {
+                        receiver.held.insert(id);
+                    }
+                    receiver.table.deliver(incoming);
+                }
+                Ok(Happening::Released(id)) => {
+                    receiver.held.remove(&id);
+                }
+                Ok(Happening::Subscribing(id) | Happening::Unsubscribing(id)) => {
+                    if let Some(ask) = self.asked.pop_front() {
+                        self.unanswered.insert(id, ask);
+                    }
+                }
+                Ok(Happening::Subscribed(id, outcome)) => {
+                    if let Some(Ask::Subscribe { id, round, .. }) = self.unanswered.remove(&id) {
+                        receiver.table.answered(id, round, outcome);
+                    }
+                }
+                Ok(Happening::Unsubscribed(id)) => {
+                    if let Some(Ask::Unsubscribe {
+                        reply: Some(reply), ..
+                    }) = self.unanswered.remove(&id)
+                    {
+                        // Nobody may be waiting any more.
+                        let _ = reply.send(());
+                    }
+                }
+                Ok(Happening::Left) => return End::Left,
+                Ok(Happening::Sent(_) | Happening::Acknowledged(..) | Happening::Other) => {}
+                Err(fault) => return End::Lost(fault),
+            }
+        }
+    }
+
+    async fn ask(&mut self, table: &mut Table) {
+        let passed = pass(&self.requests, self.asked.len(), table, self.greeting).await;
+        self.asked.extend(passed);
+    }
+}
+
+/// Hands waiting requests to the client library, as many as it may have at once.
+async fn pass(
+    requests: &Requests,
+    asked: usize,
+    table: &mut Table,
+    greeting: Greeting,
+) -> Vec<Ask> {
+    let mut passed = Vec::new();
+    while asked + passed.len() < ASKING {
+        let Some(ask) = table.asks.pop_front() else {
+            break;
+        };
+        match &ask {
+            Ask::Subscribe { id, kept, .. } => {
+                let Some(wanted) = table.subscriptions.iter().find(|it| it.id == *id) else {
+                    // It has ended before it was asked for.
+                    continue;
+                };
+                // A persistent session may still send the identifiers of a former process.
+                let id = (greeting.identifiers && table.patience == 0).then_some(wanted.id);
+                requests
+                    .subscribe(&wanted.filter, wanted.qos, id, *kept)
+                    .await;
+            }
+            Ask::Unsubscribe { filter, .. } => requests.unsubscribe(filter).await,
+        }
+        passed.push(ask);
+    }
+    passed
+}
+
+async fn overdue(peers: Option<&mut Peers>) {
+    match peers {
+        Some(peers) => peers.settle().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Table {
+    fn add(&mut self, filter: String, qos: u8) -> &mut Subscription {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.subscriptions.push(Subscription {
+            id,
+            filter,
+            qos,
+            routes: Vec::new(),
+            round: 0,
+            granted: false,
+            presence: false,
+        });
+        let at = self.subscriptions.len() - 1;
+        &mut self.subscriptions[at]
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Subscribe(entry, reply) => self.subscribe(entry, reply),
+            Command::Unsubscribe(gone, reply) => {
+                gone.store(true, Ordering::Release);
+                self.remove_gone(Some(reply));
+            }
+        }
+    }
+
+    fn subscribe(&mut self, entry: Entry, reply: oneshot::Sender<Result<()>>) {
+        let qos = level(entry.delivery);
+        let found = self
+            .subscriptions
+            .iter()
+            .position(|it| it.filter == entry.filter && !it.presence);
+        let subscription = match found {
+            Some(at) => &mut self.subscriptions[at],
+            None => self.add(entry.filter, qos),
+        };
+        // Also for a filter that is active already: the broker then sends what it keeps.
+        subscription.qos = subscription.qos.max(qos);
+        subscription.round += 1;
+        subscription.routes.push(Route {
+            inlet: entry.inlet,
+            gone: entry.gone,
+            round: subscription.round,
+            reply: Some(reply),
+            last: None,
+        });
+        let ask = Ask::Subscribe {
+            id: subscription.id,
+            round: subscription.round,
+            kept: true,
+        };
+        self.asks.push_back(ask);
+        for incoming in std::mem::take(&mut self.early) {
+            self.deliver(incoming);
+        }
+    }
+
+    /// Ends the subscriptions of dropped subscribers.
+    fn sweep(&mut self) {
+        self.remove_gone(None);
+    }
+
+    fn remove_gone(&mut self, mut reply: Option<oneshot::Sender<()>>) {
+        let asks = &mut self.asks;
+        self.subscriptions.retain_mut(|subscription| {
+            let before = subscription.routes.len();
+            subscription.routes.retain(|route| {
+                let gone = route.gone.load(Ordering::Acquire);
+                if gone {
+                    route.inlet.close();
+                }
+                !gone
+            });
+            let ends = subscription.routes.is_empty() && before > 0;
+            if ends {
+                asks.push_back(Ask::Unsubscribe {
+                    filter: std::mem::take(&mut subscription.filter),
+                    reply: reply.take(),
+                });
+            }
+            !ends
+        });
+        if let Some(reply) = reply {
+            // Others still want the filter: nothing to wait for.
+            let _ = reply.send(());
+        }
+    }
+
+    /// Ends everything.
+    fn end(&mut self) {
+        for mut subscription in self.subscriptions.drain(..) {
+            for route in &mut subscription.routes {
+                route.inlet.close();
+                if let Some(reply) = route.reply.take() {
+                    let _ = reply.send(Err(Error::closed("subscribe")));
+                }
+            }
+            self.asks.push_back(Ask::Unsubscribe {
+                filter: subscription.filter,
+                reply: None,
+            });
+        }
+    }
+
+    /// Asks for everything that a new connection does not have.
+    fn restore(&mut self, resumed: bool) {
+        self.asks
+            .retain(|ask| matches!(ask, Ask::Unsubscribe { .. }));
+        if !resumed && let Some(peers) = &mut self.peers {
+            peers.doubt();
+        }
+        for subscription in &mut self.subscriptions {
+            if resumed && subscription.granted {
+                continue;
+            }
+            subscription.granted = false;
+            subscription.round += 1;
+            for route in &mut subscription.routes {
+                route.round = subscription.round;
+            }
+            self.asks.push_back(Ask::Subscribe {
+                id: subscription.id,
+                round: subscription.round,
+                kept: true,
+            });
+        }
+    }
+
+    /// Puts back what a lost connection left undone.
+    fn unask(&mut self, asked: VecDeque<Ask>, unanswered: HashMap<u16, Ask>) {
+        for ask in unanswered.into_values().chain(asked) {
+            match ask {
+                Ask::Unsubscribe { .. } => self.asks.push_front(ask),
+                Ask::Subscribe { id, .. } => {
+                    let found = self.subscriptions.iter_mut().find(|it| it.id == id);
+                    if let Some(subscription) = found {
+                        subscription.granted = false;
+                    }
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, id: usize, round: u64, outcome: Result<u8, String>) {
+        let Some(subscription) = self.subscriptions.iter_mut().find(|it| it.id == id) else {
+            return;
+        };
+        let fault = match outcome {
+            Ok(granted) if granted >= subscription.qos => None,
+            Ok(granted) => Some((
+                ErrorKind::Unsupported,
+                format!("the broker grants QoS {granted} only"),
+            )),
+            Err(reason) => Some((
+                ErrorKind::Backend,
+                format!("the broker refuses it: {reason}"),
+            )),
+        };
+        let Some((kind, why)) = fault else {
+            subscription.granted = true;
+            for route in &mut subscription.routes {
+                if route.round <= round
+                    && let Some(reply) = route.reply.take()
+                {
+                    // A subscriber that is not waited for any more is swept when it is dropped.
+                    let _ = reply.send(Ok(()));
+                }
+            }
+            return;
+        };
+        let filter = &subscription.filter;
+        tracing::error!(%filter, %why, "subscription refused");
+        for route in &mut subscription.routes {
+            if let Some(reply) = route.reply.take() {
+                let error = Error::new(kind, "subscribe", format!("filter `{filter}`: {why}"));
+                let _ = reply.send(Err(error));
+            }
+            route.inlet.close();
+        }
+        let presence = subscription.presence;
+        self.subscriptions.retain(|it| it.id != id);
+        if presence {
+            self.peers = None;
+        }
+    }
+
+    /// Whether there is a subscriber for a topic.
+    fn is_awaited(&self, topic: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(topic);
+        self.subscriptions
+            .iter()
+            .any(|it| selects(&it.filter, &text))
+    }
+
+    /// Keeps an arrival until its subscriber is back.
+    fn keep(&mut self, incoming: Incoming) {
+        if self.early.len() == self.patience {
+            self.early.pop_front();
+            tracing::warn!(
+                kept = self.patience,
+                "arrival of the persistent session given up: nobody subscribed to it yet"
+            );
+        }
+        self.early.push_back(incoming);
+    }
+
+    /// Gives an arrival to everyone it is for.
+    fn deliver(&mut self, incoming: Incoming) {
+        let Incoming {
+            topic,
+            payload,
+            retained,
+            held,
+            properties,
+        } = incoming;
+        if let Some(peers) = &mut self.peers
+            && peers.observe(&topic, &payload)
+        {
+            return;
+        }
+        if self.patience > 0 && !self.is_awaited(&topic) {
+            self.keep(Incoming {
+                topic,
+                payload,
+                retained,
+                held,
+                properties,
+            });
+            return;
+        }
+        let named = self.names.get(&topic);
+        let text = String::from_utf8_lossy(&topic);
+        let ids = properties
+            .as_ref()
+            .map_or(&[][..], |it| &it.subscription_identifiers);
+        let patience = self.patience;
+        let selected = |it: &Subscription| match ids {
+            ids if !ids.is_empty() && patience == 0 => ids.contains(&it.id),
+            _ => selects(&it.filter, &text),
+        };
+        let read = match &named {
+            _ if payload.len() > self.max_payload + envelope::MAX_BLOCK => Err(Error::new(
+                ErrorKind::TooLarge,
+                "receive",
+                format!(
+                    "payload of {} B exceeds the limit of {} B; raise `max_payload`",
+                    payload.len(),
+                    self.max_payload
+                ),
+            )),
+            None => Err(Error::new(
+                ErrorKind::Topic,
+                "receive",
+                "the topic is not one that all transports can carry",
+            )),
+            Some(_) if !self.metadata => Ok((Metadata::default(), payload)),
+            Some(_) if self.native => match &properties {
+                Some(properties) => self.properties.decode(properties).map(|it| (it, payload)),
+                None => Ok((Metadata::default(), payload)),
+            },
+            Some(_) if payload.starts_with(BLOCK) => self.envelope.prefix(payload),
+            Some(_) => Ok((Metadata::default(), payload)),
+        };
+        // Without identifiers, a broker may send one copy for each filter that selects it.
+        let several =
+            ids.is_empty() && self.subscriptions.iter().filter(|it| selected(it)).count() > 1;
+        let mut stale = false;
+        for subscription in self.subscriptions.iter_mut().filter(|it| selected(it)) {
+            for route in &mut subscription.routes {
+                let (meta, payload) = match &read {
+                    Ok(read) => read,
+                    Err(error) => {
+                        route.inlet.reject(&text, error);
+                        continue;
+                    }
+                };
+                // What the broker keeps is sent again for each SUBSCRIBE; it is for the last one.
+                if retained && route.round < subscription.round {
+                    continue;
+                }
+                if several && meta.id.is_some() && route.last == meta.id {
+                    continue;
+                }
+                route.last = meta.id;
+                let Some(topic) = &named else {
+                    continue;
+                };
+                let arrived = Arrived {
+                    topic: topic.clone(),
+                    payload: payload.clone(),
+                    meta: meta.clone(),
+                };
+                if let transport_api::queue::Pushed::Closed(_) = route.inlet.offer(arrived) {
+                    route.gone.store(true, Ordering::Release);
+                    stale = true;
+                }
+            }
+        }
+        if stale {
+            self.sweep();
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! The task of the publishing connection.
+//!
+//! It takes messages out of the publishers' queues one at a time, hands each to the client library
+//! and keeps the unacknowledged ones, so that the next connection sends them again.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use transport_api::queue::Consumer;
+use transport_api::{
+    Acknowledger, Capabilities, CloseReport, Delivery, Error, ErrorKind, Message, Result, Sequence,
+};
+
+use crate::backoff::Backoff;
+use crate::fault::Fault;
+use crate::ledger::Ledger;
+use crate::line::{Line, Outbound};
+use crate::phase::Phase;
+use crate::properties;
+use crate::settings::{HEADROOM, Settings};
+use crate::status::{Role, Status};
+use crate::wire::{Dialer, Greeting, Happening, Requests, Wire, level};
+
+/// The receiving end of a publisher's queue.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    consumer: Consumer<Outbound>,
+    line: Arc<Line>,
+    /// Ids for exactly-once messages that came without one.
+    ids: Sequence,
+}
+
+impl Outlet {
+    pub(crate) fn new(consumer: Consumer<Outbound>, line: Arc<Line>) -> Self {
+        Self {
+            consumer,
+            line,
+            ids: Sequence::random(),
+        }
+    }
+}
+
+/// A message on its way.
+#[derive(Debug)]
+struct Parcel {
+    message: Message,
+    ack: Option<Acknowledger>,
+    line: Arc<Line>,
+    written: bool,
+}
+
+impl Parcel {
+    fn lose(self, kind: ErrorKind, why: &str) {
+        let error = Error::new(
+            kind,
+            "deliver",
+            format!("message on `{}` is lost or may be: {why}", self.line.topic),
+        );
+        self.line.lost(self.ack, self.written, error);
+    }
+}
+
+/// What goes through the connection.
+#[derive(Debug)]
+enum Item {
+    Parcel(Parcel),
+    /// The announcement of this peer, or its withdrawal.
+    Presence,
+}
+
+/// Publishing: everything that outlives a connection.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    dialer: Arc<Dialer>,
+    status: Arc<Status>,
+    outlets: mpsc::Receiver<Outlet>,
+    phase: watch::Receiver<Phase>,
+    limit: Arc<AtomicUsize>,
+    /// Rung when this peer must be announced again.
+    withdrawn: Arc<Notify>,
+    backlog: Backlog,
+}
+
+/// Messages that were not sent yet, or not with success.
+#[derive(Debug, Default)]
+struct Backlog {
+    again: VecDeque<Parcel>,
+    queues: Vec<Outlet>,
+    next: usize,
+    /// No more publishers will come.
+    complete: bool,
+}
+
+/// Announces a peer.
+const ONLINE: Bytes = Bytes::from_static(b"online");
+
+/// What a greeting tells to whoever opens the transport.
+pub(crate) type Ready = oneshot::Sender<Result<Greeting>>;
+
+/// How a connection came to its end.
+enum End {
+    Left,
+    Lost(Fault),
+}
+
+impl Sender {
+    pub(crate) fn new(
+        dialer: Arc<Dialer>,
+        status: Arc<Status>,
+        outlets: mpsc::Receiver<Outlet>,
+        phase: watch::Receiver<Phase>,
+        limit: Arc<AtomicUsize>,
+        withdrawn: Arc<Notify>,
+    ) -> Self {
+        Self {
+            dialer,
+            status,
+            outlets,
+            phase,
+            limit,
+            withdrawn,
+            backlog: Backlog::default(),
+        }
+    }
+
+    /// Runs until the transport is closed; `ready` learns how the first attempt to connect went,
+    /// and if it failed, nothing else happens.
+    pub(crate) async fn run(mut self, ready: Ready) -> CloseReport {
+        let abandoned = Phase::abandoned(self.phase.clone());
+        let mut pending = None;
+        tokio::select! {
+            () = self.serve(ready, &mut pending) => {}
+            () = abandoned => {}
+        }
+        let abandoned = self.give_up();
+        CloseReport {
+            flushed: pending.unwrap_or(abandoned).saturating_sub(abandoned),
+            abandoned,
+        }
+    }
+
+    async fn serve(&mut self, ready: Ready, pending: &mut Option<u64>) {
+        let mut ready = Some(ready);
+        let settings = &self.dialer.settings;
+        let mut backoff = Backoff::new(settings.reconnect.0, settings.reconnect.1);
+        let mut attempt = 0;
+        loop {
+            // A clean start: what is unacknowledged is kept here and not in the library.
+            let dialled = self
+                .dialer
+                .dial(Role::Publish, true, &BTreeSet::new())
+                .await;
+            let fault = match dialled {
+                Ok((requests, wire, greeting)) => {
+                    let since = Instant::now();
+                    attempt = 0;
+                    self.limit
+                        .store(limit(&self.dialer.settings, &greeting), Ordering::Relaxed);
+                    self.status.up(Role::Publish);
+                    if let Some(ready) = ready.take() {
+                        // Whoever opens may have given up; then the phase says so.
+                        let _ = ready.send(Ok(greeting));
+                    }
+                    let mut handed = VecDeque::new();
+                    let mut ledger = Ledger::new(greeting.window);
+                    let mut connection = Connection {
+                        requests,
+                        wire,
+                        greeting,
+                        handed: &mut handed,
+                        ledger: &mut ledger,
+                        announce: self.dialer.settings.presence.is_some(),
+                        leaving: false,
+                    };
+                    let end = connection.run(self, pending).await;
+                    drop(connection);
+                    self.backlog.recover(ledger, handed);
+                    match end {
+                        End::Left => return,
+                        End::Lost(fault) => {
+                            backoff.connected(since.elapsed(), fault.contested);
+                            if backoff.brief() > 3 && !fault.contested {
+                                fault.perhaps_contested(&self.dialer.settings, backoff.brief())
+                            } else {
+                                fault
+                            }
+                        }
+                    }
+                }
+                Err(fault) => fault,
+            };
+            if let Some(ready) = ready.take() {
+                let _ = ready.send(Err(fault.error));
+                return;
+            }
+            let cause = Arc::new(fault.error);
+            self.status.down(Role::Publish, &cause);
+            attempt += 1;
+            self.status.retry(attempt, &cause);
+            self.idle(backoff.wait(), pending).await;
+        }
+    }
+
+    /// Waits before the next attempt, and meanwhile takes note of new publishers and of the end.
+    async fn idle(&mut self, wait: std::time::Duration, pending: &mut Option<u64>) {
+        let wait = tokio::time::sleep(wait);
+        let mut wait = std::pin::pin!(wait);
+        loop {
+            tokio::select! {
+                () = &mut wait => return,
+                outlet = self.outlets.recv(), if !self.backlog.complete => {
+                    self.backlog.admit(outlet);
+                }
+                () = Phase::closing(&mut self.phase), if pending.is_none() => {
+                    *pending = Some(self.backlog.close(&mut self.outlets, 0));
+                }
+            }
+        }
+    }
+
+    /// Settles everything that was not sent. Returns how much that was.
+    fn give_up(mut self) -> u64 {
+        self.backlog.close(&mut self.outlets, 0);
+        let why = "the transport was closed before it was delivered";
+        let mut count = 0;
+        for parcel in self.backlog.again.drain(..) {
+            count += 1;
+            parcel.lose(ErrorKind::Closed, why);
+        }
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        for mut outlet in self.backlog.queues.drain(..) {
+            while let Poll::Ready(Some(outbound)) = outlet.consumer.poll_pop(&mut cx) {
+                count += 1;
+                outlet.parcel(outbound).lose(ErrorKind::Closed, why);
+            }
+            outlet.line.close();
+        }
+        count
+    }
+}
+
+/// Largest payload that the broker takes too.
+fn limit(settings: &Settings, greeting: &Greeting) -> usize {
+    let broker = greeting
+        .max_packet
+        .map_or(usize::MAX, |packet| packet as usize);
+    // The headroom is generous; near the broker's limit each packet is measured.
+    settings.max_payload.min(broker)
+}
+
+impl Outlet {
+    fn parcel(&self, outbound: Outbound) -> Parcel {
+        Parcel {
+            message: outbound.message,
+            ack: outbound.ack,
+            line: Arc::clone(&self.line),
+            written: false,
+        }
+    }
+}
+
+impl Backlog {
+    fn admit(&mut self, outlet: Option<Outlet>) {
+        match outlet {
+            Some(outlet) => self.queues.push(outlet),
+            None => self.complete = true,
+        }
+    }
+
+    /// Takes no further messages. Returns how many there are, `flying` included.
+    fn close(&mut self, outlets: &mut mpsc::Receiver<Outlet>, flying: usize) -> u64 {
+        outlets.close();
+        while let Ok(outlet) = outlets.try_recv() {
+            self.queues.push(outlet);
+        }
+        self.complete = true;
+        for outlet in &self.queues {
+            outlet.consumer.close();
+        }
+        let queued: usize = self.queues.iter().map(|outlet| outlet.consumer.len()).sum();
+        (queued + self.again.len() + flying) as u64
+    }
+
+    /// The next message: first those that must be sent again, then from each queue in turn.
+    /// `None` when there will be no more.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Parcel>> {
+        if let Some(parcel) = self.again.pop_front() {
+            return Poll::Ready(Some(parcel));
+        }
+        let mut tries = self.queues.len();
+        while tries > 0 {
+            tries -= 1;
+            if self.next >= self.queues.len() {
+                self.next = 0;
+            }
+            let outlet = &mut self.queues[self.next];
+            match outlet.consumer.poll_pop(cx) {
+                Poll::Ready(Some(outbound)) => {
+                    let mut parcel = outlet.parcel(outbound);
+                    let exact = outlet.line.delivery == Delivery::ExactlyOnce;
+                    if exact && parcel.message.meta.id.is_none() {
+                        parcel.message.meta.id = Some(outlet.ids.next_id());
+                    }
+                    self.next += 1;
+                    return Poll::Ready(Some(parcel));
+                }
+                Poll::Ready(None) => {
+                    // Its publisher is gone and everything was taken.
+                    self.queues.remove(self.next);
+                }
+                Poll::Pending => self.next += 1,
+            }
+        }
+        if self.complete && self.queues.is_empty() {
+            Poll::Ready(None)
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// Puts back what the connection did not deliver, in order.
+    fn recover(&mut self, mut ledger: Ledger<Parcel>, handed: VecDeque<Item>) {
+        let handed = handed.into_iter().filter_map(|item| match item {
+            Item::Parcel(parcel) => Some(parcel),
+            Item::Presence => None,
+        });
+        let mut order: VecDeque<_> = ledger.drain().chain(handed).collect();
+        order.append(&mut self.again);
+        for parcel in order {
+            if parcel.line.delivery == Delivery::AtMostOnce {
+                parcel.lose(
+                    ErrorKind::Disconnected,
+                    "the connection ended while it was written",
+                );
+            } else {
+                self.again.push_back(parcel);
+            }
+        }
+    }
+}
+
+/// One connection and what is on its way in it.
+struct Connection<'a> {
+    requests: Requests,
+    wire: Wire,
+    greeting: Greeting,
+    /// Given to the client library and not written yet, in order. One at a time: more would be
+    /// out of reach of the overflow policy.
+    handed: &'a mut VecDeque<Item>,
+    ledger: &'a mut Ledger<Parcel>,
+    /// This peer is to be announced.
+    announce: bool,
+    leaving: bool,
+}
+
+impl Connection<'_> {
+    async fn run(&mut self, sender: &mut Sender, pending: &mut Option<u64>) -> End {
+        let dialer = Arc::clone(&sender.dialer);
+        let settings = &dialer.settings;
+        if self.announce {
+            present(&self.requests, self.handed, settings, ONLINE).await;
+        }
+        let mut exhausted = false;
+        loop {
+            if self.ledger.is_exhausted() && self.handed.is_empty() {
+                self.wire.start_over(self.greeting.window);
+                *self.ledger = Ledger::new(self.greeting.window);
+            }
+            let idle = self.handed.is_empty() && self.ledger.is_empty();
+            if exhausted && idle && !self.leaving {
+                self.leaving = true;
+                if self.announce {
+                    present(&self.requests, self.handed, settings, Bytes::new()).await;
+                }
+                self.requests.leave().await;
+            }
+            let happening = {
+                let mut next = std::pin::pin!(self.wire.next(settings));
+                loop {
+                    let quiet = self.handed.is_empty() && !exhausted;
+                    let free = quiet && self.ledger.has_room();
+                    tokio::select! {
+                        biased;
+                        happening = &mut next => break happening,
+                        parcel = std::future::poll_fn(|cx| sender.backlog.poll_next(cx)), if free => {
+                            match parcel {
+                                Some(parcel) => {
+                                    if let Some(parcel) =
+                                        fitting(parcel, &self.greeting, settings.metadata)
+                                    {
+                                        let Parcel { message, line, .. } = &parcel;
+                                        self.requests
+                                            .publish(
+                                                line.topic.as_str(),
+                                                level(line.delivery),
+                                                line.retain,
+                                                message,
+                                                settings.metadata,
+                                            )
+                                            .await;
+                                        self.handed.push_back(Item::Parcel(parcel));
+                                    }
+                                }
+                                None => {
+                                    exhausted = true;
+                                    if self.ledger.is_empty() {
+                                        break Ok(Happening::Other);
+                                    }
+                                }
+                            }
+                        }
+                        () = sender.withdrawn.notified(), if self.announce && quiet => {
+                            present(&self.requests, self.handed, settings, ONLINE).await;
+                        }
+                        outlet = sender.outlets.recv(), if !sender.backlog.complete => {
+                            sender.backlog.admit(outlet);
+                        }
+                        () = Phase::closing(&mut sender.phase), if pending.is_none() => {
+                            let flying = self.ledger.len() + self.handed.len();
+                            *pending = Some(sender.backlog.close(&mut sender.outlets, flying));
+                        }
+                    }
+                }
+            };
+            match happening {
+                Ok(Happening::Sent(id)) => self.sent(id),
+                Ok(Happening::Acknowledged(id, outcome)) => self.acknowledged(id, outcome),
+                Ok(Happening::Left) => return End::Left,
+                Ok(_) => {}
+                Err(fault) => return End::Lost(fault),
+            }
+        }
+    }
+
+    fn sent(&mut self, id: u16) {
+        if let Some(Item::Parcel(mut parcel)) = self.handed.pop_front() {
+            if !parcel.written {
+                parcel.line.written(parcel.message.payload.len());
+                parcel.written = true;
+            }
+            if id != 0 {
+                self.ledger.insert(id, parcel);
+            }
+        }
+    }
+
+    fn acknowledged(&mut self, id: u16, outcome: Result<(), crate::wire::Refusal>) {
+        let Some(parcel) = self.ledger.settle(id) else {
+            return;
+        };
+        match outcome {
+            Ok(()) => parcel.line.acknowledged(parcel.ack),
+            Err(refusal) => {
+                if refusal.leaks {
+                    self.ledger.leak();
+                }
+                let why = format!("the broker refused it: {}", refusal.reason);
+                parcel.lose(ErrorKind::Backend, &why);
+            }
+        }
+    }
+}
+
+/// Announces this peer, or withdraws that with an empty payload.
+async fn present(
+    requests: &Requests,
+    handed: &mut VecDeque<Item>,
+    settings: &Settings,
+    state: Bytes,
+) {
+    if let Some(presence) = &settings.presence {
+        let topic = format!("{presence}/{}", settings.peer);
+        let message = Message::new(state);
+        requests.publish(&topic, 0, true, &message, false).await;
+        handed.push_back(Item::Presence);
+    }
+}
+
+/// Lets a message pass that the broker will take. Sending a larger one would end the connection.
+fn fitting(parcel: Parcel, greeting: &Greeting, metadata: bool) -> Option<Parcel> {
+    let Some(limit) = greeting.max_packet else {
+        return Some(parcel);
+    };
+    let limit = limit as usize;
+    let payload = parcel.message.payload.len();
+    if payload + HEADROOM <= limit {
+        return Some(parcel);
+    }
+    let meta = match metadata {
+        true => properties::encode(&parcel.message.meta).map_or(0, |it| properties::size(&it)),
+        false => 0,
+    };
+    // Fixed header 5, topic length 2, packet id 2, length of the properties 4.
+    let size = payload + meta + parcel.line.topic.as_str().len() + 13;
+    if size <= limit {
+        return Some(parcel);
+    }
+    let why = format!("its packet of {size} B exceeds the broker's limit of {limit} B");
+    parcel.lose(ErrorKind::TooLarge, &why);
+    None
+}
+
+/// What is possible with a broker that greets like this.
+pub(crate) fn capabilities(settings: &Settings, greeting: &Greeting) -> Capabilities {
+    use transport_api::AckScope::NextHop;
+    let native = settings.version == crate::settings::Version::V5;
+    Capabilities {
+        at_least_once: (greeting.max_qos >= 1).then_some(NextHop),
+        // Repeated messages are recognised by their id.
+        exactly_once: (greeting.max_qos >= 2 && settings.metadata).then_some(NextHop),
+        native_metadata: native && settings.metadata,
+        metadata: settings.metadata,
+        wildcards: greeting.wildcards,
+        priority: false,
+        retained: greeting.retains,
+        liveliness: settings.presence.is_some(),
+        block_on_receive: false,
+        schema_check: settings.metadata,
+        reconnects: true,
+        cross_process: true,
+        max_payload: Some(limit(settings, greeting)),
+    }
+}

@@ -1,0 +1,118 @@
+//! The state of the transport's two connections as one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use transport_api::event::EventHub;
+use transport_api::{Error, Event};
+
+/// Which of the two connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Publish,
+    Subscribe,
+}
+
+/// Tells the readers of events when both connections stand, and when one is lost.
+#[derive(Debug)]
+pub(crate) struct Status {
+    hub: Arc<EventHub>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    up: [bool; 2],
+    connected: bool,
+    attempt: u32,
+}
+
+impl Status {
+    pub(crate) fn new(hub: Arc<EventHub>) -> Self {
+        Self {
+            hub,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The connection stands and is ready for use.
+    pub(crate) fn up(&self, role: Role) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.up[role as usize] = true;
+        if state.up == [true; 2] && !state.connected {
+            state.connected = true;
+            state.attempt = 0;
+            self.hub.emit(Event::Connected);
+        }
+    }
+
+    /// The connection ended.
+    pub(crate) fn down(&self, role: Role, cause: &Arc<Error>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.up[role as usize] = false;
+        if state.connected {
+            state.connected = false;
+            tracing::warn!(?role, %cause, "connection lost");
+            self.hub.emit(Event::Disconnected {
+                cause: Arc::clone(cause),
+            });
+        }
+    }
+
+    /// The connection is about to be tried again; `attempt` counts from 1.
+    pub(crate) fn retry(&self, attempt: u32, cause: &Arc<Error>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if attempt > state.attempt {
+            state.attempt = attempt;
+            if attempt.is_power_of_two() {
+                tracing::warn!(attempt, %cause, "connecting again");
+            }
+            self.hub.emit(Event::Reconnecting {
+                attempt,
+                cause: Arc::clone(cause),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transport_api::ErrorKind;
+
+    #[test]
+    fn two_connections_are_told_as_one() {
+        let hub = Arc::new(EventHub::default());
+        let status = Status::new(Arc::clone(&hub));
+        let mut events = hub.subscribe();
+        let cause = Arc::new(Error::new(ErrorKind::Connect, "connect", "gone"));
+        status.up(Role::Publish);
+        status.up(Role::Subscribe);
+        for role in [Role::Publish, Role::Subscribe] {
+            status.down(role, &cause);
+            status.retry(1, &cause);
+        }
+        status.up(Role::Subscribe);
+        status.up(Role::Publish);
+        hub.emit(Event::Closed);
+        let mut seen = Vec::new();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        while let std::task::Poll::Ready(Some(event)) = std::pin::pin!(events.next()).poll(&mut cx)
+        {
+            seen.push(
+                format!("{event:?}")
+                    .split([' ', '('])
+                    .next()
+                    .unwrap()
+                    .to_owned(),
+            );
+        }
+        let expected = [
+            "Connected",
+            "Disconnected",
+            "Reconnecting",
+            "Connected",
+            "Closed",
+        ];
+        assert_eq!(seen, expected);
+    }
+}
