@@ -25,6 +25,7 @@ mod detector;
 mod fixed_delay;
 mod network;
 mod neural;
+mod onnx;
 mod overlap;
 mod peaks;
 mod plane;

@@ -4,6 +4,7 @@ use rten::{Model, ModelOptions, RunOptions, ThreadPool, Value, ValueView};
 use thiserror::Error;
 
 use crate::detection::Class;
+use crate::onnx;
 use crate::peaks::{BOX_CHANNELS, Heads, OUT};
 use crate::raster::{CHANNELS, GRID};
 
@@ -26,7 +27,10 @@ pub enum LoadError {
         /// The number given.
         threshold: f32,
     },
-    /// The file.
+    /// The file is of another kind, or cut.
+    #[error("this is no complete ONNX file; give one of this crate's training/export.py")]
+    Onnx,
+    /// The network in the file.
     #[error("cannot load the network: {0}; is it an ONNX file of this crate's training/export.py?")]
     Model(#[from] rten::LoadError),
     /// An input or output is missing.
@@ -45,13 +49,16 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn load(onnx: Vec<u8>, threads: usize) -> Result<Self, LoadError> {
+    pub(crate) fn load(bytes: Vec<u8>, threads: usize) -> Result<Self, LoadError> {
         if !(1..=MAX_THREADS).contains(&threads) {
             return Err(LoadError::Threads { threads });
         }
+        if !onnx::is_model(&bytes) {
+            return Err(LoadError::Onnx);
+        }
         let model = ModelOptions::with_all_ops()
             .prepack_weights(true)
-            .load(onnx)?;
+            .load(bytes)?;
         let node = |name| model.find_node(name).ok_or(LoadError::Node(name));
         let features = node("features")?;
         let heads = [node("heat")?, node("boxes")?];

@@ -39,7 +39,8 @@ impl Neural {
         Self::load(WEIGHTS.to_vec(), threads)
     }
 
-    /// With other weights: the content of a file `training/export.py` wrote.
+    /// With other weights: the content of a file `training/export.py` wrote. Load only files you
+    /// trust: damage inside the graph is found by the ONNX loader, if at all.
     ///
     /// # Errors
     ///
@@ -92,5 +93,37 @@ impl fmt::Debug for Neural {
         f.debug_struct("Neural")
             .field("threshold", &self.threshold)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::MAX_THREADS;
+
+    #[test]
+    fn settings_that_cannot_be_are_refused() {
+        for threads in [0, MAX_THREADS + 1] {
+            let error = Neural::embedded(threads).unwrap_err().to_string();
+            assert!(error.contains(&format!("{threads} threads")), "{error}");
+        }
+        for threshold in [-0.1, 1.1, f32::NAN] {
+            let error = Neural::embedded(1)
+                .unwrap()
+                .with_threshold(threshold)
+                .unwrap_err();
+            assert!(
+                error.to_string().contains(&threshold.to_string()),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn files_that_are_no_network_are_refused() {
+        for bytes in [&b""[..], b"ONNX", &WEIGHTS[..1_000], &[0xff; 64]] {
+            let error = Neural::load(bytes.to_vec(), 1).unwrap_err();
+            assert!(error.to_string().contains("export.py"), "{error}");
+        }
     }
 }
