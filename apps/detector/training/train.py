@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from network import Network
+from network import CLASSES, Network
 from samples import dense, load, targets
 
 SEED = 20
@@ -41,13 +41,13 @@ class Stream(IterableDataset):
                 yield features, *targets(boxes)
 
 
-def losses(heat_logits, boxes, heat, heat_weight, box, box_weight):
+def losses(emphasis, heat_logits, boxes, heat, heat_weight, box, box_weight):
     """Penalty-reduced focal loss of the heat, and L1 of the boxes."""
     score = torch.sigmoid(heat_logits).clamp(1e-4, 1 - 1e-4)
     peak = (heat == 1).float()
     hit = torch.log(score) * (1 - score) ** 2 * peak
     miss = torch.log(1 - score) * score**2 * (1 - heat) ** 4 * (1 - peak) * heat_weight
-    heat_loss = -(hit + miss).sum() / peak.sum().clamp(min=1)
+    heat_loss = -((hit + miss) * emphasis).sum() / peak.sum().clamp(min=1)
     # The sense of the heading matters less than its axis.
     scale = torch.tensor([1, 1, 1, 1, 1, 1, 0.5, 0.5, 1, 1.0]).view(1, -1, 1, 1)
     error = (boxes - box).abs() * scale * box_weight[:, None]
@@ -58,12 +58,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--start", help="checkpoint to go on from")
+    parser.add_argument(
+        "--emphasis",
+        type=float,
+        nargs=CLASSES,
+        default=[1.0] * CLASSES,
+        help="how much the heat of each class counts",
+    )
     parser.add_argument("--checkpoint", required=True, help="file to write")
     parser.add_argument("data", nargs="+", help="files of the data generator")
     arguments = parser.parse_args()
     steps = arguments.steps
     torch.set_num_threads(THREADS)
     torch.manual_seed(SEED)
+    emphasis = torch.tensor(arguments.emphasis).view(1, -1, 1, 1)
     samples = [sample for file in arguments.data for sample in load(file)]
     print(f"{len(samples)} samples", flush=True)
     network = Network().to(memory_format=torch.channels_last)
@@ -84,7 +92,7 @@ def main():
         features = features.to(memory_format=torch.channels_last)
         with torch.autocast("cpu", torch.bfloat16):
             heat, boxes = network(features)
-        heat_loss, box_loss = losses(heat.float(), boxes.float(), *truth)
+        heat_loss, box_loss = losses(emphasis, heat.float(), boxes.float(), *truth)
         optimizer.zero_grad()
         (heat_loss + box_loss).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 10.0)
