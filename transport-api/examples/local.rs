@@ -9,21 +9,30 @@ use transport_api::{
 async fn main() -> Result<()> {
     let mut registry = Registry::default();
     registry.register(local::Factory::default())?;
-    let transport = registry.open(&TransportConfig::parse("local:example")?).await?;
+    let transport = registry
+        .open(&TransportConfig::parse("local:example")?)
+        .await?;
 
     let topic = TopicName::parse("vehicle1/greeting")?;
     let filter = TopicFilter::parse("*/greeting")?;
     let schema = Schema::opaque();
-    let mut subscriber = transport.subscriber(&filter, &schema, Qos::default()).await?;
+    let mut subscriber = transport
+        .subscriber(&filter, &schema, Qos::default())
+        .await?;
     let publisher = transport.publisher(&topic, &schema, Qos::default()).await?;
 
     let mut sequence = Sequence::random();
     for text in ["one", "two", "three"] {
-        let _token = publisher.publish(Message::new(text).with_id(sequence.next_id())).await?;
+        let _token = publisher
+            .publish(Message::new(text).with_id(sequence.next_id()))
+            .await?;
     }
     for _ in 0..3 {
         if let Some(sample) = subscriber.recv().await.transpose()? {
-            println!("{} {:?} missed {}", sample.topic, sample.payload, sample.missed);
+            println!(
+                "{} {:?} missed {}",
+                sample.topic, sample.payload, sample.missed
+            );
         }
     }
     println!("{:?}", subscriber.counters());
