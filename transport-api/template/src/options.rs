@@ -42,7 +42,8 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             reconnect_pause: Duration::from_secs(2),
             silence: Duration::from_secs(20),
-            backlog: NonZeroUsize::new(16).expect("16 is not zero"),
+            // Few, since what waits here is not the newest any more.
+            backlog: NonZeroUsize::new(4).expect("4 is not zero"),
         }
     }
 }
@@ -71,7 +72,7 @@ pub const HELP: &[OptionHelp] = &[
     },
     OptionHelp {
         key: "backlog",
-        default: "16",
+        default: "4",
         help: "messages that wait for one connection, besides the publishers' queues",
     },
 ];
