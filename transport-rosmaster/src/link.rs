@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -16,9 +15,21 @@ use transport_api::queue::Consumer;
 use crate::frame::Frame;
 use crate::header::Type;
 
-/// How long a subscriber may take nothing at all before publishers stop waiting for it. It then
-/// loses its oldest messages instead, counted, until it takes bytes again.
+/// How long a subscriber may take nothing at all before publishers stop waiting for it, if there are
+/// others that take something. It then loses its oldest messages, counted, until it takes bytes
+/// again.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What the subscriber does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// It takes what is sent, or nothing was sent.
+    Moving,
+    /// It has taken nothing for [`PATIENCE`].
+    Stalled,
+    /// It is gone.
+    Ended,
+}
 
 /// A queue per publisher of the topic, and one task that empties them into the socket.
 #[derive(Debug)]
@@ -26,12 +37,12 @@ pub(crate) struct Link {
     node: String,
     /// The type it takes; any, if there is none.
     kind: Option<Type>,
-    stalled: AtomicBool,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    flow: Flow,
     lanes: VecDeque<Consumer<Arc<Frame>>>,
     /// No lane will be added.
     complete: bool,
@@ -46,8 +57,13 @@ impl Link {
         Arc::new(Self {
             node: node.to_owned(),
             kind,
-            stalled: AtomicBool::new(false),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                flow: Flow::Moving,
+                lanes: VecDeque::new(),
+                complete: false,
+                writer: None,
+                waiters: Vec::new(),
+            }),
         })
     }
 
@@ -78,34 +94,30 @@ impl Link {
         wake(state.writer.take());
     }
 
-    /// Whether publishers need not wait for this link: it takes nothing, or has ended.
-    pub(crate) fn is_stalled(&self) -> bool {
-        self.stalled.load(Ordering::Acquire)
+    pub(crate) fn flow(&self) -> Flow {
+        self.lock().flow
     }
 
-    /// Wakes `cx` when the link begins to stall.
-    pub(crate) fn watch_stall(&self, cx: &mut Context<'_>) {
+    /// The flow; wakes `cx` when it changes.
+    pub(crate) fn watch_flow(&self, cx: &mut Context<'_>) -> Flow {
         let mut state = self.lock();
         if !state.waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
             state.waiters.push(cx.waker().clone());
         }
+        state.flow
     }
 
-    fn set_stalled(&self, stalled: bool) {
-        if self.stalled.swap(stalled, Ordering::AcqRel) == stalled {
+    fn set_flow(&self, flow: Flow) {
+        let mut state = self.lock();
+        if state.flow == flow {
             return;
         }
-        if stalled {
-            tracing::warn!(
-                subscriber = self.node,
-                "subscriber takes nothing; publishers no longer wait for it"
-            );
+        state.flow = flow;
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        if flow == Flow::Stalled {
+            tracing::warn!(subscriber = self.node, "a subscriber takes nothing");
         }
-        self.release();
-    }
-
-    fn release(&self) {
-        let waiters = std::mem::take(&mut self.lock().waiters);
         waiters.into_iter().for_each(Waker::wake);
     }
 
@@ -174,18 +186,18 @@ impl Link {
             match stream.try_write_vectored(&frame.rest(sent)) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    self.set_stalled(false);
+                    self.set_flow(Flow::Moving);
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
-            if self.is_stalled() {
+            if self.flow() == Flow::Stalled {
                 stream.writable().await?;
             } else if let Ok(ready) = tokio::time::timeout(PATIENCE, stream.writable()).await {
                 ready?;
             } else {
-                self.set_stalled(true);
+                self.set_flow(Flow::Stalled);
             }
         }
     }
@@ -207,7 +219,7 @@ struct Ending<'a>(&'a Link);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.stalled.store(true, Ordering::Release);
+        self.0.set_flow(Flow::Ended);
         let mut lanes = std::mem::take(&mut self.0.lock().lanes);
         let mut cx = Context::from_waker(Waker::noop());
         for lane in &mut lanes {
@@ -216,7 +228,6 @@ impl Drop for Ending<'_> {
                 frame.lose();
             }
         }
-        self.0.release();
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use transport_api::queue::{self, Producer, Pushed};
 use transport_api::{Granted, Overflow, TopicName};
 
 use crate::frame::Frame;
 use crate::header::{Header, Type};
 use crate::ledger::Ledger;
-use crate::link::Link;
+use crate::link::{Flow, Link};
 
 
 /// Definition of `rosgraph_msgs/Log`, without its comments.
@@ -120,6 +120,7 @@ impl Publication {
             ledger: Arc::default(),
             closed: AtomicBool::new(false),
             ports: Mutex::default(),
+            changed: Notify::new(),
         });
         let mut state = self.lock();
         for link in &state.links {
@@ -194,6 +195,8 @@ pub(crate) struct Outlet {
     pub(crate) ledger: Arc<Ledger>,
     closed: AtomicBool,
     ports: Mutex<Vec<Port>>,
+    /// Woken when ports come and go.
+    changed: Notify,
 }
 
 #[derive(Debug)]
@@ -236,6 +239,7 @@ impl Outlet {
             link: Arc::clone(link),
             queue,
         });
+        self.changed.notify_waiters();
     }
 
     /// Names of the nodes that get what is sent.
@@ -246,6 +250,7 @@ impl Outlet {
 
     fn disconnect(&self, link: &Arc<Link>) {
         self.ports().retain(|port| !Arc::ptr_eq(&port.link, link));
+        self.changed.notify_waiters();
     }
 
     /// Whether it is closed and nothing of it is under way.
@@ -263,6 +268,7 @@ impl Outlet {
         for port in self.ports().iter() {
             port.queue.close();
         }
+        self.changed.notify_waiters();
     }
 
     /// Queues the frame that `make` returns for every subscriber, or calls it not at all: `None`
@@ -270,9 +276,11 @@ impl Outlet {
     pub(crate) fn send(&self, make: impl FnOnce() -> Arc<Frame>) -> Option<Sent> {
         let ports = self.ports();
         // Only this publisher puts messages into these queues, under this lock: room stays room.
-        let full = |port: &Port| !port.queue.has_room() && !port.link.is_stalled();
-        if self.granted.overflow == Overflow::Block && ports.iter().any(full) {
-            return None;
+        if self.granted.overflow == Overflow::Block {
+            let states = ports.iter().map(|port| (port.link.flow(), port.queue.has_room()));
+            if is_blocked(states) {
+                return None;
+            }
         }
         let frame = make();
         let (mut evicted, mut discarded) = (0, 0);
@@ -299,18 +307,68 @@ impl Outlet {
 
     /// Waits until [`Outlet::send`] would find room, or the publisher is closed.
     pub(crate) async fn room(&self) {
-        poll_fn(|cx| {
-            if self.granted.overflow != Overflow::Block || self.is_closed() {
-                return Poll::Ready(());
-            }
-            for port in self.ports().iter() {
-                port.link.watch_stall(cx);
-                if port.queue.poll_room(cx).is_pending() && !port.link.is_stalled() {
-                    return Poll::Pending;
+        if self.granted.overflow != Overflow::Block {
+            return;
+        }
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            // From here on a change is not missed.
+            changed.as_mut().enable();
+            let room = poll_fn(|cx| {
+                let ports = self.ports();
+                // Every port is asked, so that each of them wakes this.
+                let states: Vec<_> = ports
+                    .iter()
+                    .map(|port| (port.link.watch_flow(cx), port.queue.poll_room(cx).is_ready()))
+                    .collect();
+                if self.is_closed() || !is_blocked(states.into_iter()) {
+                    return Poll::Ready(());
                 }
+                Poll::Pending
+            });
+            tokio::select! {
+                () = room => return,
+                () = changed => {}
             }
-            Poll::Ready(())
-        })
-        .await;
+        }
+    }
+}
+
+/// Whether a publisher has to wait, by flow and room of its subscribers: for each that is full and
+/// moving, and for those that stall, unless another one moves on.
+fn is_blocked(states: impl Iterator<Item = (Flow, bool)>) -> bool {
+    let (mut stalled, mut moving) = (false, false);
+    for (flow, room) in states {
+        match (flow, room) {
+            (Flow::Ended, _) => {}
+            (Flow::Moving, false) => return true,
+            (Flow::Moving, true) => moving = true,
+            (Flow::Stalled, room) => stalled |= !room,
+        }
+    }
+    stalled && !moving
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stalled_subscriber_is_waited_for_only_when_it_is_alone() {
+        use Flow::{Ended, Moving, Stalled};
+        for (states, blocked) in [
+            (&[][..], false),
+            (&[(Moving, true)], false),
+            (&[(Moving, false)], true),
+            (&[(Stalled, false)], true),
+            (&[(Stalled, true)], false),
+            (&[(Stalled, false), (Moving, true)], false),
+            (&[(Stalled, false), (Moving, false)], true),
+            (&[(Stalled, false), (Ended, false)], true),
+            (&[(Ended, false)], false),
+        ] {
+            assert_eq!(is_blocked(states.iter().copied()), blocked, "{states:?}");
+        }
     }
 }

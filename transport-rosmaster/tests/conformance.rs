@@ -1,8 +1,11 @@
 //! The conformance suite, with an embedded and with a real master.
 
+mod links;
+
 use std::net::SocketAddr;
 
 use async_trait::async_trait;
+use links::Network;
 use tokio::process::Command;
 use tokio::sync::Mutex;
 use transport_api::{Host, TransportConfig, TransportFactory};
@@ -14,6 +17,7 @@ use transport_rosmaster::Factory;
 struct Embedded {
     address: SocketAddr,
     host: Mutex<Option<Box<dyn Host>>>,
+    network: Network,
 }
 
 async fn embedded(port: u16) -> (SocketAddr, Box<dyn Host>) {
@@ -41,15 +45,17 @@ impl Fixture for Embedded {
         Ok(Self {
             address,
             host: Mutex::new(Some(host)),
+            network: Network::around(address),
         })
     }
 
-    fn config(&self, _peer: &str) -> TransportConfig {
-        TransportConfig::parse(&format!("rosmaster://{}", self.address)).unwrap()
+    fn config(&self, peer: &str) -> TransportConfig {
+        let url = format!("rosmaster://{}", self.network.address(peer));
+        TransportConfig::parse(&url).unwrap()
     }
 
     fn link(&self) -> Option<&dyn LinkControl> {
-        None
+        Some(&self.network)
     }
 
     fn server(&self) -> Option<&dyn ServerControl> {
@@ -77,7 +83,10 @@ impl ServerControl for Embedded {
 }
 
 /// The master of the ROS distribution.
-struct Rosmaster(Server);
+struct Rosmaster {
+    server: Server,
+    network: Network,
+}
 
 #[async_trait]
 impl Fixture for Rosmaster {
@@ -95,23 +104,26 @@ impl Fixture for Rosmaster {
             command.args(["--core", "--port", &port.to_string()]);
             command
         });
-        server.await.map(Self)
+        let server = server.await?;
+        let network = Network::around(server.address());
+        Ok(Self { server, network })
     }
 
-    fn config(&self, _peer: &str) -> TransportConfig {
-        TransportConfig::parse(&format!("rosmaster://{}", self.0.address())).unwrap()
+    fn config(&self, peer: &str) -> TransportConfig {
+        let url = format!("rosmaster://{}", self.network.address(peer));
+        TransportConfig::parse(&url).unwrap()
     }
 
     fn link(&self) -> Option<&dyn LinkControl> {
-        None
+        Some(&self.network)
     }
 
     fn server(&self) -> Option<&dyn ServerControl> {
-        Some(&self.0)
+        Some(&self.server)
     }
 
     async fn stop(self) {
-        self.0.stop().await;
+        self.server.stop().await;
     }
 }
 
