@@ -175,8 +175,14 @@ async fn relay(near: TcpStream, upstream: SocketAddr, mut path: watch::Receiver<
             reset(&near);
             reset(&far);
         }
-        // Each side's end of stream is passed on; the relay ends when both are through.
-        _ = async { tokio::join!(copy(near_in, far_out, up), copy(far_in, near_out, down)) } => {}
+        // Each side's end of stream is passed on; the relay ends when both are through, or with the
+        // first failure, which is a reset that the other side must see as well.
+        through = async { tokio::try_join!(copy(near_in, far_out, up), copy(far_in, near_out, down)) } => {
+            if through.is_err() {
+                reset(&near);
+                reset(&far);
+            }
+        }
     }
 }
 
@@ -195,18 +201,16 @@ async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut path: watch::Receiver<Path>,
-) {
+) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {
         let read = from.read(&mut buffer).await;
         if path.wait_for(|path| *path == Path::Live).await.is_err() {
-            return;
+            return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        match read {
-            Ok(0) => break,
-            Ok(length) if to.write_all(&buffer[..length]).await.is_ok() => {}
-            _ => return,
+        match read? {
+            0 => return to.shutdown().await,
+            length => to.write_all(&buffer[..length]).await?,
         }
     }
-    let _ = to.shutdown().await;
 }
