@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use transport_api::{Registry, TransportConfig};
 
 use crate::child::Child;
-use crate::cli::{DetectionArgs, LoadArgs, QualityArgs, RunArgs};
+use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
 use crate::supervision::Report;
@@ -48,14 +49,16 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     if !environment.optimised {
         eprintln!("built without optimisation: the figures are not to be used; use --release");
     }
-    let mut results = Results::create(&args.results, environment, settings(&args))?;
+    let mut results = {
+        let record = cli::record(&args.load, &args.quality, &args.detection);
+        Results::create(&args.results, environment, record)?
+    };
     for (label, config) in arms {
         if *stop.borrow() {
             break;
         }
         let folder = results.arm_folder(&label)?;
         let trial = Trial {
-            registry,
             args: &args,
             label: &label,
             folder: &folder,
@@ -79,24 +82,6 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
-}
-
-/// What was asked for, for the record.
-fn settings(args: &RunArgs) -> serde_json::Value {
-    serde_json::json!({
-        "source": args.load.source,
-        "rate_hz": args.load.rate,
-        "samples": args.load.samples,
-        "warmup": args.load.warmup,
-        "data_type": vehicle::DataType::from(args.load.data_type),
-        "size_percent": args.load.size,
-        "seed": args.load.seed,
-        "qos": args.quality.qos(),
-        "prefix": args.quality.prefix,
-        "detector": args.detection.detector.to_string(),
-        "threads": args.detection.threads,
-        "edge_clock_offset_ns": args.detection.edge_clock_offset,
     })
 }
 
@@ -132,8 +117,14 @@ fn arms(registry: &Registry, args: &RunArgs) -> Result<Vec<(String, TransportCon
     Ok(arms)
 }
 
+/// The addresses of the two sides, secrets included.
+struct Sides {
+    first: String,
+    second: String,
+    one_process: bool,
+}
+
 struct Trial<'a> {
-    registry: &'a Registry,
     args: &'a RunArgs,
     label: &'a str,
     folder: &'a Path,
@@ -147,7 +138,8 @@ impl Trial<'_> {
         mut stop: watch::Receiver<bool>,
     ) -> Result<Outcome, Failure> {
         let bar = self.bar();
-        let mut host = Child::start("host", &[], &config.expose(), self.folder)?;
+        let resources = Resources::record(self.folder)?;
+        let mut host = self.child("host", &[], &config.expose(), &resources)?;
         bar.set_message("starting");
         let meeting = self.first_report(&mut host, HOST_START, &mut stop).await;
         let outcome = match meeting {
@@ -156,8 +148,12 @@ impl Trial<'_> {
                 second,
                 one_process,
             })) => {
-                self.meet(&first, &second, one_process, &bar, &mut stop)
-                    .await
+                let sides = Sides {
+                    first,
+                    second,
+                    one_process,
+                };
+                self.meet(&sides, &resources, &bar, &mut stop).await
             }
             Ok(Some(other)) => Err(Failure::text(format!("unexpected report {other:?}"))),
             Ok(None) => Ok(Outcome::stopped()),
@@ -184,27 +180,26 @@ impl Trial<'_> {
 
     async fn meet(
         &self,
-        first: &str,
-        second: &str,
-        one_process: bool,
+        sides: &Sides,
+        resources: &Resources,
         bar: &ProgressBar,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<Outcome, Failure> {
         let mut arguments = flags_of_load(&self.args.load);
         arguments.extend(flags_of_quality(&self.args.quality));
         let detection = flags_of_detection(&self.args.detection);
-        if one_process {
+        if sides.one_process {
             arguments.push("--with-edge".to_owned());
             arguments.extend(detection);
-            let vehicle = Child::start("vehicle", &arguments, second, self.folder)?;
+            let vehicle = self.child("vehicle", &arguments, &sides.second, resources)?;
             return self.measure(vehicle, bar, stop).await;
         }
         let mut flags = flags_of_quality(&self.args.quality);
         flags.extend(detection);
-        let mut edge = Child::start("edge", &flags, first, self.folder)?;
+        let mut edge = self.child("edge", &flags, &sides.first, resources)?;
         let outcome = match self.first_report(&mut edge, EDGE_START, stop).await {
             Ok(Some(Report::Ready)) => {
-                let vehicle = Child::start("vehicle", &arguments, second, self.folder)?;
+                let vehicle = self.child("vehicle", &arguments, &sides.second, resources)?;
                 self.measure(vehicle, bar, stop).await
             }
             Ok(Some(other)) => Err(Failure::text(format!("unexpected report {other:?}"))),
@@ -216,6 +211,18 @@ impl Trial<'_> {
             _ => None,
         };
         Ok(Outcome { edge, ..outcome? })
+    }
+
+    fn child(
+        &self,
+        name: &'static str,
+        arguments: &[String],
+        transport: &str,
+        resources: &Resources,
+    ) -> Result<Child, Failure> {
+        let child = Child::start(name, arguments, transport, self.folder)?;
+        resources.watch(name, child.pid());
+        Ok(child)
     }
 
     async fn measure(
@@ -297,8 +304,7 @@ impl Trial<'_> {
         bar.set_prefix(self.label.to_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
         if bar.is_hidden() {
-            let config = self.registry.transports().len();
-            tracing::debug!(transports = config, "no terminal: progress in plain lines");
+            // No terminal: progress in plain lines.
             eprintln!("{}: started", self.label);
         }
         bar

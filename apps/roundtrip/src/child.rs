@@ -80,8 +80,13 @@ impl Child {
         }
     }
 
+    /// Its process id; `None` once it has ended.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.id()
+    }
+
     /// Tells it to stop.
-    pub(crate) fn ask_to_stop(&mut self) {
+    fn ask_to_stop(&mut self) {
         self.input = None;
     }
 

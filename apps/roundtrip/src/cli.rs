@@ -120,6 +120,10 @@ pub(crate) struct VehicleArgs {
     #[command(flatten)]
     pub(crate) quality: QualityArgs,
 
+    /// Folder below which a folder for this trial is made; without it only the table is printed.
+    #[arg(long, value_name = "DIR", env = "ROUNDTRIP_RESULTS")]
+    pub(crate) results: Option<PathBuf>,
+
     /// Run the edge in this process too: the in-vehicle baseline.
     #[arg(long, env = "ROUNDTRIP_WITH_EDGE")]
     pub(crate) with_edge: bool,
@@ -480,4 +484,26 @@ impl DetectionArgs {
 /// The name of a side: what it is and a part that no other process has.
 pub(crate) fn peer(side: &str) -> Result<PeerId, Failure> {
     Ok(PeerId::parse(&format!("{side}-{}", PeerId::random()))?)
+}
+
+/// What was asked for, for the record.
+pub(crate) fn record(
+    load: &LoadArgs,
+    quality: &QualityArgs,
+    detection: &DetectionArgs,
+) -> serde_json::Value {
+    serde_json::json!({
+        "source": load.source,
+        "rate_hz": load.rate,
+        "samples": load.samples,
+        "warmup": load.warmup,
+        "data_type": DataType::from(load.data_type),
+        "size_percent": load.size,
+        "seed": load.seed,
+        "qos": quality.qos(),
+        "prefix": quality.prefix,
+        "detector": detection.detector.to_string(),
+        "threads": detection.threads,
+        "edge_clock_offset_ns": detection.edge_clock_offset,
+    })
 }

@@ -1,5 +1,6 @@
 //! `roundtrip vehicle`, `roundtrip edge` and `roundtrip host`.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use transport_api::{Placement, Registry, Transport, TransportConfig};
 use vehicle::Progress;
 
 use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, QualityArgs, VehicleArgs};
+use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::results::{Arm, Outcome, Results};
 use crate::signal;
 use crate::supervision::{EdgeReport, Report, Usage, tell};
 use crate::table;
@@ -100,6 +103,7 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
         ready_timeout: args.load.ready_timeout,
         clock: Clock::start(),
     };
+    let record = cli::record(&args.load, &args.quality, &args.detection);
     let feed = args.load.feed()?;
     let inside = match args.with_edge {
         false => None,
@@ -133,13 +137,36 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
             edge,
         });
     } else {
-        print!("{}", table::of_trial(&info.scheme, &trial));
+        let label = info.scheme.clone();
+        let outcome = Outcome::measured(trial, info, Usage::so_far(), edge);
+        let arm = Arm {
+            label,
+            url: config.to_string(),
+            outcome: Ok(outcome),
+        };
+        show(arm, args.results.as_deref(), record)?;
     }
     Ok(if answered > 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Prints the table of one trial and keeps its data in a folder below `results`.
+fn show(arm: Arm, results: Option<&Path>, settings: serde_json::Value) -> Result<(), Failure> {
+    let Some(base) = results else {
+        print!("{}", table::of_arms(&[arm]));
+        return Ok(());
+    };
+    let mut results = Results::create(base, Environment::read(), settings)?;
+    results.arm_folder(&arm.label)?;
+    results.add(arm)?;
+    let text = table::of_arms(results.arms());
+    results.finish(&text)?;
+    print!("{text}");
+    println!("raw data and summary: {}", results.folder().display());
+    Ok(())
 }
 
 /// Echoes of an empty scan before a trial.

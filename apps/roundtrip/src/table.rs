@@ -2,7 +2,6 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use latency_timeline::{Stage, Status, Summary};
-use vehicle::Trial;
 
 use crate::results::{Arm, Figure, Outcome};
 
@@ -19,15 +18,6 @@ pub(crate) fn of_arms(arms: &[Arm]) -> String {
         }
     }
     text
-}
-
-/// One trial.
-pub(crate) fn of_trial(label: &str, trial: &Trial) -> String {
-    let outcome = Outcome {
-        trial: Some(trial.clone()),
-        ..Outcome::default()
-    };
-    render(&[(label, Some(&outcome))])
 }
 
 fn render(columns: &[(&str, Option<&Outcome>)]) -> String {

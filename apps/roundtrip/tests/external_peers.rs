@@ -40,18 +40,31 @@ async fn run_over(url: &str, more: &[&str]) {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{url} {more:?}: {text}");
-    let folder = std::fs::read_dir(results.path()).unwrap().next().unwrap().unwrap().path();
+    let folder = std::fs::read_dir(results.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let summary = std::fs::read_to_string(folder.join("summary.json")).unwrap();
     let summary: Value = serde_json::from_str(&summary).unwrap();
     let arm = &summary["arms"][0];
     assert_eq!(arm["answered"], 20, "{url} {more:?}: {arm:#}");
-    assert_eq!(arm["losses_by_direction"]["up"], 0, "{url} {more:?}: {arm:#}");
-    assert_eq!(arm["losses_by_direction"]["down"], 0, "{url} {more:?}: {arm:#}");
+    assert_eq!(
+        arm["losses_by_direction"]["up"], 0,
+        "{url} {more:?}: {arm:#}"
+    );
+    assert_eq!(
+        arm["losses_by_direction"]["down"], 0,
+        "{url} {more:?}: {arm:#}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_job_runs_over_mosquitto_at_every_guarantee() {
-    let Some(mosquitto) = program("mosquitto", "ROUNDTRIP_MOSQUITTO") else { return };
+    let Some(mosquitto) = program("mosquitto", "ROUNDTRIP_MOSQUITTO") else {
+        return;
+    };
     // The configuration that the README tells users to start, on a free port.
     let shipped = include_str!("../../../scripts/mosquitto.conf");
     let folder = tempfile::tempdir().unwrap();
@@ -76,10 +89,15 @@ async fn the_main_job_runs_over_mosquitto_at_every_guarantee() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_job_runs_over_a_zenoh_router() {
-    let Some(zenohd) = program("zenohd", "ROUNDTRIP_ZENOHD") else { return };
+    let Some(zenohd) = program("zenohd", "ROUNDTRIP_ZENOHD") else {
+        return;
+    };
     let router = Server::start(move |port| {
         let mut command = Command::new(&zenohd);
-        command.arg("-l").arg(format!("tcp/127.0.0.1:{port}")).arg("--no-multicast-scouting");
+        command
+            .arg("-l")
+            .arg(format!("tcp/127.0.0.1:{port}"))
+            .arg("--no-multicast-scouting");
         command.args(["--cfg", "plugins_loading/enabled:false"]);
         command
     })
@@ -93,7 +111,9 @@ async fn the_main_job_runs_over_a_zenoh_router() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_job_runs_over_a_real_ros_master() {
-    let Some(rosmaster) = program("rosmaster", "ROUNDTRIP_ROSMASTER") else { return };
+    let Some(rosmaster) = program("rosmaster", "ROUNDTRIP_ROSMASTER") else {
+        return;
+    };
     let master = Server::start(move |port| {
         let mut command = Command::new(&rosmaster);
         command.args(["--core", "-p", &port.to_string()]);
