@@ -23,7 +23,7 @@ pub enum Stage {
 /// delivery has none. An error means that the message is lost or may be lost.
 ///
 /// Dropping it neither cancels nor loses the message. Cancel-safe: polling it is all it does.
-#[must_use = "drop it with `let _ =` if the outcome does not matter"]
+#[must_use = "`drop` it if the outcome does not matter"]
 pub struct DeliveryToken(State);
 
 enum State {

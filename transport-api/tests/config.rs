@@ -1,4 +1,5 @@
 //! Configuration and names from outside: an answer or a clear error, no panic, no secret.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use proptest::collection::btree_map;
 use proptest::prelude::*;

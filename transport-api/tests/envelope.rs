@@ -1,14 +1,19 @@
 //! The metadata codec: what goes in comes out, and nothing else gets in.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod counting;
+
+use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use transport_api::envelope::{Decoder, Encoder, MAX_BLOCK, MAX_TRAILER};
+use transport_api::reception::reception;
 use transport_api::{
-    ClockId, ErrorKind, MessageId, Metadata, SchemaId, Stamp, StampPoint, TraceContext,
+    Capabilities, ClockId, ErrorKind, MessageId, Metadata, Qos, Schema, SchemaId, Stamp,
+    StampPoint, TraceContext,
 };
 
 use counting::allocations;
@@ -178,6 +183,23 @@ fn announced_lengths_are_not_believed() {
         assert!(outcome.is_err(), "{length}");
         feed(&bytes);
     }
+}
+
+#[test]
+fn rejected_arrivals_are_counted() {
+    let granted = Capabilities::default()
+        .grant_subscriber(&Qos::default())
+        .unwrap();
+    let (inlet, mut reception) = reception(granted, &Schema::opaque());
+    for bytes in [&b""[..], b"RT", b"somebody else's"] {
+        let error = Decoder::default().whole(bytes).unwrap_err();
+        inlet.reject(&"a/b", &error);
+    }
+    let counters = reception.counters();
+    assert_eq!((counters.undecodable, counters.received), (3, 0));
+    inlet.close();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(matches!(reception.poll_recv(&mut cx), Poll::Ready(None)));
 }
 
 #[test]

@@ -103,7 +103,7 @@ async fn play(factory: &impl TransportFactory, orders: &Orders) -> Outcome {
             loop {
                 let message = Message::new(Bytes::from_static(b"remote"));
                 let id = sequence.next_id();
-                let _ = publisher.publish(message.with_id(id)).await?;
+                drop(publisher.publish(message.with_id(id)).await?);
                 println!("{}", id.seq);
                 tokio::time::sleep(POLL).await;
             }

@@ -107,7 +107,7 @@ async fn answer(
     while let Some(sample) = requests.recv().await {
         let mut message = Message::new(payload.clone());
         message.meta.correlation = sample?.meta.id;
-        let _ = answers.publish(message).await?;
+        drop(answers.publish(message).await?);
     }
     Ok(())
 }
@@ -152,7 +152,7 @@ fn transport(near: &Runtime, far: &Runtime, size: usize, reverse: bool) -> Resul
         for _ in 0..ROUNDS {
             let start = Instant::now();
             let message = Message::new(payload.clone()).with_id(sequence.next_id());
-            let _ = requests.publish(message).await?;
+            drop(requests.publish(message).await?);
             answers.recv().await.expect("open")?;
             times.push(start.elapsed());
         }

@@ -1,4 +1,5 @@
 //! The wire format: what goes in comes out, and nothing else gets in.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

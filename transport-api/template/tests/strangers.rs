@@ -1,4 +1,5 @@
 //! Connections that are not as they should be leave the others alone.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -31,7 +32,7 @@ async fn serves(listening: &Arc<dyn Transport>, address: &str) {
     let (schema, qos) = (Schema::opaque(), Qos::default());
     let subscriber = listening.subscriber(&(&topic).into(), &schema, qos).await;
     let publisher = peer.publisher(&topic, &schema, qos).await.unwrap();
-    let _ = publisher.publish(Message::new("hello")).await.unwrap();
+    drop(publisher.publish(Message::new("hello")).await.unwrap());
     let sample = subscriber.unwrap().recv().await.unwrap().unwrap();
     assert_eq!(sample.payload, "hello");
     peer.close(CLOSE).await;

@@ -7,7 +7,7 @@ use transport_api::{
     Unmet,
 };
 
-use super::{Check, always, at_least_once, check, exactly_once};
+use super::{Check, check, need};
 use crate::fixture::FIRST;
 use crate::scene::{
     Failure, Outcome, Scene, Source, deep, ensure, full, id, noise, now, number, receive, silent,
@@ -15,42 +15,16 @@ use crate::scene::{
 };
 
 pub(super) const CHECKS: &[Check] = &[
-    check!(at_most_once_token_is_immediate, always),
-    check!(token_resolves_after_ack, at_least_once),
-    check!(
-        token_resolves_after_exactly_once_ack,
-        exactly_once,
-        acknowledged(Qos::exactly_once(), |c| c.exactly_once)
-    ),
-    check!(token_drop_keeps_message, always),
-    check!(flush_waits_for_every_message, always),
-    check!(
-        at_least_once_delivers_all,
-        at_least_once,
-        delivers_all(Qos::at_least_once())
-    ),
-    check!(
-        exactly_once_delivers_each_once,
-        exactly_once,
-        delivers_all(Qos::exactly_once())
-    ),
-    check!(exactly_once_holds_repeats_back, exactly_once),
-    check!(
-        refuses_at_least_once,
-        |facts| match at_least_once(facts) {
-            Ok(()) => Err("at-least-once is offered"),
-            Err(_) => Ok(()),
-        },
-        refuses(Qos::at_least_once(), "at-least-once")
-    ),
-    check!(
-        refuses_exactly_once,
-        |facts| match exactly_once(facts) {
-            Ok(()) => Err("exactly-once is offered"),
-            Err(_) => Ok(()),
-        },
-        refuses(Qos::exactly_once(), "exactly-once")
-    ),
+    check!(at_most_once_token_is_immediate, need::always),
+    check!(token_resolves_after_ack, need::at_least_once),
+    check!(exactly_once_token_resolves_after_ack, need::exactly_once),
+    check!(token_drop_keeps_message, need::always),
+    check!(flush_waits_for_every_message, need::always),
+    check!(at_least_once_delivers_all, need::at_least_once),
+    check!(exactly_once_delivers_each_once, need::exactly_once),
+    check!(exactly_once_holds_repeats_back, need::exactly_once),
+    check!(refuses_at_least_once, need::no_at_least_once),
+    check!(refuses_exactly_once, need::no_exactly_once),
 ];
 
 async fn at_most_once_token_is_immediate(scene: &Scene) -> Outcome {
@@ -70,6 +44,10 @@ async fn at_most_once_token_is_immediate(scene: &Scene) -> Outcome {
 
 async fn token_resolves_after_ack(scene: &Scene) -> Outcome {
     acknowledged(scene, Qos::at_least_once(), |c| c.at_least_once).await
+}
+
+async fn exactly_once_token_resolves_after_ack(scene: &Scene) -> Outcome {
+    acknowledged(scene, Qos::exactly_once(), |c| c.exactly_once).await
 }
 
 async fn acknowledged(
@@ -158,6 +136,14 @@ async fn flush_waits_for_every_message(scene: &Scene) -> Outcome {
     Ok(())
 }
 
+async fn at_least_once_delivers_all(scene: &Scene) -> Outcome {
+    delivers_all(scene, Qos::at_least_once()).await
+}
+
+async fn exactly_once_delivers_each_once(scene: &Scene) -> Outcome {
+    delivers_all(scene, Qos::exactly_once()).await
+}
+
 async fn delivers_all(scene: &Scene, qos: Qos) -> Outcome {
     const COUNT: u64 = 500;
     let (first, second) = scene.pair().await?;
@@ -207,6 +193,14 @@ async fn exactly_once_holds_repeats_back(scene: &Scene) -> Outcome {
     let counters = subscriber.counters();
     ensure!(counters.duplicates == 2, "{counters:?}");
     Ok(())
+}
+
+async fn refuses_at_least_once(scene: &Scene) -> Outcome {
+    refuses(scene, Qos::at_least_once(), "at-least-once").await
+}
+
+async fn refuses_exactly_once(scene: &Scene) -> Outcome {
+    refuses(scene, Qos::exactly_once(), "exactly-once").await
 }
 
 async fn refuses(scene: &Scene, qos: Qos, wish: &str) -> Outcome {

@@ -8,7 +8,7 @@ use transport_api::{
     TransportConfig, Why,
 };
 
-use super::{Check, always, check};
+use super::{Check, check, need};
 use crate::fixture::FIRST;
 use crate::scene::{
     CLOSE, Failure, Outcome, POLL, Scene, Source, ensure, event, id, listen, noise, number,
@@ -16,18 +16,18 @@ use crate::scene::{
 };
 
 pub(super) const CHECKS: &[Check] = &[
-    check!(events_order_connected_first, always),
-    check!(events_end_after_closed, always),
-    check!(close_flushes_within_deadline, always),
-    check!(close_is_idempotent, always),
-    check!(publish_after_close_is_closed_error, always),
-    check!(recv_after_close_is_none, always),
-    check!(other_peers_survive_a_close, always),
-    check!(several_instances_per_process, always),
-    check!(peer_can_open_again, always),
-    check!(open_close_leaves_no_threads_or_fds, always),
-    check!(drop_without_close_leaves_no_threads_or_fds, always),
-    check!(default_url_serves_two_sides, always),
+    check!(events_order_connected_first, need::always),
+    check!(events_end_after_closed, need::always),
+    check!(close_flushes_within_deadline, need::always),
+    check!(close_is_idempotent, need::always),
+    check!(publish_after_close_is_closed_error, need::always),
+    check!(recv_after_close_is_none, need::always),
+    check!(other_peers_survive_a_close, need::always),
+    check!(several_instances_per_process, need::always),
+    check!(peer_can_open_again, need::always),
+    check!(open_close_leaves_no_threads_or_fds, need::always),
+    check!(drop_without_close_leaves_no_threads_or_fds, need::always),
+    check!(default_url_serves_two_sides, need::always),
 ];
 
 async fn next(events: &mut Events, what: &str) -> Outcome<Option<Event>> {

@@ -2,21 +2,18 @@
 
 use transport_api::{ErrorKind, Message, PublisherExt, Qos, Schema, SubscriberExt};
 
-use super::{Check, check, metadata, offered};
+use super::{Check, check, need};
 use crate::scene::{
     Failure, Outcome, Scene, Source, ensure, full, id, listen, number, receive, wait,
 };
 
 pub(super) const CHECKS: &[Check] = &[
-    check!(missed_counts_every_gap, metadata),
-    check!(tail_loss_is_counted, metadata),
-    check!(repeats_are_counted, metadata),
-    check!(messages_without_id_are_not_counted, metadata),
-    check!(schema_mismatch_is_reported_once, |facts| offered(
-        facts.capabilities.schema_check,
-        "schema_check is not offered"
-    )),
-    check!(opaque_subscriber_takes_every_schema, metadata),
+    check!(missed_counts_every_gap, need::metadata),
+    check!(tail_loss_is_counted, need::metadata),
+    check!(repeats_are_counted, need::metadata),
+    check!(messages_without_id_are_not_counted, need::metadata),
+    check!(schema_mismatch_is_reported_once, need::schema_check),
+    check!(opaque_subscriber_takes_every_schema, need::metadata),
 ];
 
 async fn missed_counts_every_gap(scene: &Scene) -> Outcome {
@@ -69,7 +66,7 @@ async fn repeats_are_counted(scene: &Scene) -> Outcome {
     let mut source = Source::new(&second, &topic, Qos::blocking()).await?;
     let message = source.message("twice");
     for _ in 0..2 {
-        let _ = source.publisher.publish(message.clone()).await?;
+        drop(source.publisher.publish(message.clone()).await?);
         number(&mut subscriber, "a message that is sent twice").await?;
     }
     let counters = subscriber.counters();
@@ -86,7 +83,7 @@ async fn messages_without_id_are_not_counted(scene: &Scene) -> Outcome {
     let mut subscriber = listen(&first, &topic).await?;
     let source = Source::new(&second, &topic, Qos::blocking()).await?;
     for _ in 0..3 {
-        let _ = source.publisher.publish(Message::new("no id")).await?;
+        drop(source.publisher.publish(Message::new("no id")).await?);
         let sample = receive(&mut subscriber, "a message without id").await?;
         ensure!(sample.meta.id.is_none() && sample.missed == 0, "{sample:?}");
     }

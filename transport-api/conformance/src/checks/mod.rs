@@ -5,6 +5,7 @@ mod delivery;
 mod guarantee;
 mod life;
 mod loss;
+mod need;
 mod offer;
 mod outage;
 mod pressure;
@@ -14,6 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use crate::scene::{Facts, Outcome, Scene};
+use need::Need;
 
 /// One check.
 #[derive(Clone, Copy)]
@@ -21,7 +23,7 @@ pub(crate) struct Check {
     /// The promise.
     pub(crate) name: &'static str,
     /// The reason why it does not apply, if it does not.
-    pub(crate) needs: fn(&Facts) -> Result<(), &'static str>,
+    pub(crate) needs: fn(&Facts) -> Need,
     pub(crate) run: Run,
 }
 
@@ -58,36 +60,4 @@ pub(crate) fn all() -> impl Iterator<Item = Check> {
     .into_iter()
     .flatten()
     .copied()
-}
-
-/// It applies to every transport.
-fn always(_: &Facts) -> Result<(), &'static str> {
-    Ok(())
-}
-
-/// Turns a fact into a need.
-fn offered(fact: bool, reason: &'static str) -> Result<(), &'static str> {
-    if fact { Ok(()) } else { Err(reason) }
-}
-
-fn at_least_once(facts: &Facts) -> Result<(), &'static str> {
-    offered(
-        facts.capabilities.at_least_once.is_some(),
-        "at-least-once is not offered",
-    )
-}
-
-fn exactly_once(facts: &Facts) -> Result<(), &'static str> {
-    offered(
-        facts.capabilities.exactly_once.is_some(),
-        "exactly-once is not offered",
-    )
-}
-
-fn metadata(facts: &Facts) -> Result<(), &'static str> {
-    offered(facts.capabilities.metadata, "metadata is not offered")
-}
-
-fn liveliness(facts: &Facts) -> Result<(), &'static str> {
-    offered(facts.capabilities.liveliness, "liveliness is not offered")
 }

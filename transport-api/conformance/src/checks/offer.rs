@@ -3,7 +3,7 @@
 use transport_api::{ErrorKind, Event, Placement, Qos, Schema, TopicName, TransportConfig};
 
 use super::guarantee::{refused, unsupported};
-use super::{Check, always, check, liveliness, offered};
+use super::{Check, check, need};
 use crate::fixture::FIRST;
 use crate::scene::{
     CLOSE, Failure, Outcome, QUIET, Scene, Source, deep, ensure, event, listen, number, receive,
@@ -11,40 +11,16 @@ use crate::scene::{
 };
 
 pub(super) const CHECKS: &[Check] = &[
-    check!(wildcards_select, |facts| offered(
-        facts.capabilities.wildcards,
-        "wildcards are not offered"
-    )),
-    check!(refuses_wildcards, |facts| offered(
-        !facts.capabilities.wildcards,
-        "wildcards are offered"
-    )),
-    check!(retained_reaches_late_subscriber, |facts| offered(
-        facts.capabilities.retained,
-        "retained is not offered"
-    )),
-    check!(refuses_retained, |facts| offered(
-        !facts.capabilities.retained,
-        "retained is offered"
-    )),
-    check!(priority_is_granted, |facts| offered(
-        facts.capabilities.priority,
-        "priority is not offered"
-    )),
-    check!(priority_is_not_granted, |facts| offered(
-        !facts.capabilities.priority,
-        "priority is offered"
-    )),
-    check!(priority_out_of_range_is_config_error, always),
-    check!(peers_are_reported, liveliness),
-    check!(peers_are_not_reported, |facts| offered(
-        liveliness(facts).is_err(),
-        "liveliness is offered"
-    )),
-    check!(refuses_separate_processes, |facts| offered(
-        !facts.capabilities.cross_process,
-        "cross_process is offered"
-    )),
+    check!(wildcards_select, need::wildcards),
+    check!(refuses_wildcards, need::no_wildcards),
+    check!(retained_reaches_late_subscriber, need::retained),
+    check!(refuses_retained, need::no_retained),
+    check!(priority_is_granted, need::priority),
+    check!(priority_is_not_granted, need::no_priority),
+    check!(priority_out_of_range_is_config_error, need::always),
+    check!(peers_are_reported, need::liveliness),
+    check!(peers_are_not_reported, need::no_liveliness),
+    check!(refuses_separate_processes, need::no_crosses),
 ];
 
 async fn wildcards_select(scene: &Scene) -> Outcome {

@@ -10,68 +10,32 @@ use transport_api::{
 };
 
 use super::guarantee::receiving;
-use super::{Check, at_least_once, check, exactly_once, offered};
+use super::{Check, check, need};
 use crate::fixture::FIRST;
 use crate::remote::{Part, Remote};
 use crate::scene::{
-    Facts, Failure, Outcome, POLL, QUIET, Scene, Source, arrive, ensure, event, id, listen, noise,
-    number, subscribe, wait,
+    Failure, Outcome, POLL, QUIET, Scene, Source, arrive, ensure, event, id, listen, noise, number,
+    subscribe, wait,
 };
 
 pub(super) const CHECKS: &[Check] = &[
-    check!(link_cut_keeps_handles, heals),
-    check!(link_cut_is_told_by_events, heals),
-    check!(outage_is_counted, heals),
-    check!(at_least_once_survives_link_cut, |facts| heals(facts)
-        .and(at_least_once(facts))),
-    check!(exactly_once_never_twice_across_link_cut, |facts| heals(
-        facts
-    )
-    .and(exactly_once(facts))),
-    check!(link_cut_ends_transport, |facts| linked(facts).and(offered(
-        !facts.capabilities.reconnects,
-        "reconnects is offered"
-    ))),
-    check!(stalled_link_never_blocks_publisher, linked),
-    check!(stalled_link_fills_a_bounded_queue, linked),
-    check!(close_reports_abandoned, linked),
-    check!(server_restart_keeps_handles, restarts),
-    check!(server_restart_loses_nothing_silently, |facts| restarts(
-        facts
-    )
-    .and(at_least_once(facts))),
-    check!(processes_meet, crosses),
-    check!(stopped_subscriber_never_blocks_publisher, crosses),
-    check!(killed_subscriber_leaves_others_alone, crosses),
-    check!(killed_publisher_can_return, crosses),
-    check!(killed_peer_is_reported, |facts| crosses(facts)
-        .and(super::liveliness(facts))),
+    check!(link_cut_keeps_handles, need::heals),
+    check!(link_cut_is_told_by_events, need::heals),
+    check!(outage_is_counted, need::heals),
+    check!(at_least_once_survives_link_cut, need::heals_at_least_once),
+    check!(exactly_once_survives_link_cut, need::heals_exactly_once),
+    check!(link_cut_ends_transport, need::ends),
+    check!(stalled_link_never_blocks_publisher, need::link),
+    check!(stalled_link_fills_a_bounded_queue, need::link),
+    check!(close_reports_abandoned, need::link),
+    check!(server_restart_keeps_handles, need::restarts),
+    check!(server_restart_is_counted, need::restarts_at_least_once),
+    check!(processes_meet, need::crosses),
+    check!(stopped_subscriber_never_blocks_publisher, need::crosses),
+    check!(killed_subscriber_leaves_others_alone, need::crosses),
+    check!(killed_publisher_can_return, need::crosses),
+    check!(killed_peer_is_reported, need::mourns),
 ];
-
-fn linked(facts: &Facts) -> Result<(), &'static str> {
-    offered(facts.link, "the fixture has no link")
-}
-
-fn heals(facts: &Facts) -> Result<(), &'static str> {
-    linked(facts).and(offered(
-        facts.capabilities.reconnects,
-        "reconnects is not offered",
-    ))
-}
-
-fn restarts(facts: &Facts) -> Result<(), &'static str> {
-    offered(facts.server, "the fixture has no server").and(offered(
-        facts.capabilities.reconnects,
-        "reconnects is not offered",
-    ))
-}
-
-fn crosses(facts: &Facts) -> Result<(), &'static str> {
-    offered(
-        facts.capabilities.cross_process,
-        "cross_process is not offered",
-    )
-}
 
 /// Waits until a lost connection was noticed.
 async fn lost(events: &mut Events) -> Outcome {
@@ -287,7 +251,7 @@ async fn at_least_once_survives_link_cut(scene: &Scene) -> Outcome {
     across_link_cut(scene, Qos::at_least_once()).await
 }
 
-async fn exactly_once_never_twice_across_link_cut(scene: &Scene) -> Outcome {
+async fn exactly_once_survives_link_cut(scene: &Scene) -> Outcome {
     across_link_cut(scene, Qos::exactly_once()).await
 }
 
@@ -444,7 +408,7 @@ async fn server_restart_keeps_handles(scene: &Scene) -> Outcome {
     Ok(())
 }
 
-async fn server_restart_loses_nothing_silently(scene: &Scene) -> Outcome {
+async fn server_restart_is_counted(scene: &Scene) -> Outcome {
     let (first, second) = scene.pair().await?;
     let (mut one, mut two) = (first.events(), second.events());
     connected(&mut one).await?;

@@ -9,38 +9,24 @@ use transport_api::{
 };
 
 use super::guarantee::{receiving, unsupported};
-use super::{Check, always, check, offered};
+use super::{Check, check, need};
 use crate::scene::{
     CLOSE, Failure, Outcome, Scene, Source, ensure, event, id, listen, noise, number, receive,
     subscribe, until, wait,
 };
 
 pub(super) const CHECKS: &[Check] = &[
-    check!(full_queue_refuses_and_returns_message, always),
-    check!(block_waits, always),
-    check!(drop_oldest_keeps_newest, always),
-    check!(drop_newest_keeps_oldest, always),
-    check!(
-        publisher_drop_oldest_never_refuses,
-        always,
-        outrun(Overflow::DropOldest)
-    ),
-    check!(
-        publisher_drop_newest_never_refuses,
-        always,
-        outrun(Overflow::DropNewest)
-    ),
-    check!(counters_add_up, always),
-    check!(slow_subscriber_does_not_stall_peer, always),
-    check!(blocking_subscriber_loses_nothing, |facts| offered(
-        facts.capabilities.block_on_receive,
-        "block_on_receive is not offered"
-    )),
-    check!(refuses_block_on_receive, |facts| offered(
-        !facts.capabilities.block_on_receive,
-        "block_on_receive is offered"
-    )),
-    check!(close_wakes_waiting_publisher, always),
+    check!(full_queue_refuses_and_returns_message, need::always),
+    check!(block_waits, need::always),
+    check!(drop_oldest_keeps_newest, need::always),
+    check!(drop_newest_keeps_oldest, need::always),
+    check!(publisher_drop_oldest_never_refuses, need::always),
+    check!(publisher_drop_newest_never_refuses, need::always),
+    check!(counters_add_up, need::always),
+    check!(slow_subscriber_does_not_stall_peer, need::always),
+    check!(blocking_subscriber_loses_nothing, need::blocks),
+    check!(refuses_block_on_receive, need::no_blocks),
+    check!(close_wakes_waiting_publisher, need::always),
 ];
 
 /// More than a queue of depth 1 and the buffers behind it hold when filled without a pause.
@@ -204,6 +190,14 @@ async fn drop_newest_keeps_oldest(scene: &Scene) -> Outcome {
         sample.missed
     );
     Ok(())
+}
+
+async fn publisher_drop_oldest_never_refuses(scene: &Scene) -> Outcome {
+    outrun(scene, Overflow::DropOldest).await
+}
+
+async fn publisher_drop_newest_never_refuses(scene: &Scene) -> Outcome {
+    outrun(scene, Overflow::DropNewest).await
 }
 
 async fn outrun(scene: &Scene, overflow: Overflow) -> Outcome {

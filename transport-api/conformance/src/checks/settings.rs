@@ -5,24 +5,20 @@ use std::collections::BTreeSet;
 use transport_api::config::COMMON_OPTIONS;
 use transport_api::{Capabilities, ErrorKind, TransportConfig};
 
-use super::{Check, always, check, offered};
+use super::{Check, check, need};
 use crate::fixture::FIRST;
-use crate::scene::{CLOSE, Facts, Failure, Outcome, Scene, ensure, full, wait};
+use crate::scene::{CLOSE, Failure, Outcome, Scene, ensure, full, wait};
 use crate::server::free_port;
 
 pub(super) const CHECKS: &[Check] = &[
-    check!(unknown_option_is_config_error, always),
-    check!(every_documented_option_is_known, always),
-    check!(about_matches_open, always),
-    check!(info_names_what_runs, always),
-    check!(secrets_absent_from_debug, addressed),
-    check!(closed_port_is_connect_error, addressed),
-    check!(unresolvable_host_is_connect_error, addressed),
+    check!(unknown_option_is_config_error, need::always),
+    check!(every_documented_option_is_known, need::always),
+    check!(about_matches_open, need::always),
+    check!(info_names_what_runs, need::always),
+    check!(secrets_absent_from_debug, need::address),
+    check!(closed_port_is_connect_error, need::address),
+    check!(unresolvable_host_is_connect_error, need::address),
 ];
-
-fn addressed(facts: &Facts) -> Result<(), &'static str> {
-    offered(facts.address, "the URL has no host")
-}
 
 /// Opens a configuration that is wrong; returns the error.
 async fn fails(scene: &Scene, config: &TransportConfig) -> Outcome<transport_api::Error> {
