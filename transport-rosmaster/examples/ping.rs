@@ -19,7 +19,9 @@ type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 #[tokio::main]
 async fn main() -> Outcome {
     let mut args = std::env::args().skip(1);
-    let url = args.next().unwrap_or_else(|| Factory.about().default_url.to_owned());
+    let url = args
+        .next()
+        .unwrap_or_else(|| Factory.about().default_url.to_owned());
     let size: usize = args.next().map_or(Ok(183_342), |text| text.parse())?;
     let count: u32 = args.next().map_or(Ok(200), |text| text.parse())?;
     let role = args.next();
@@ -61,13 +63,17 @@ async fn main() -> Outcome {
 
 async fn subscribe(transport: &dyn Transport, topic: &str) -> Outcome<Box<dyn Subscriber>> {
     let filter = TopicFilter::from(&TopicName::parse(topic)?);
-    Ok(transport.subscriber(&filter, &Schema::opaque(), Qos::default()).await?)
+    Ok(transport
+        .subscriber(&filter, &Schema::opaque(), Qos::default())
+        .await?)
 }
 
 /// Answers every `ping` with a short `pong`.
 async fn answer(transport: &dyn Transport, ping: &mut dyn Subscriber) -> Outcome {
     let topic = TopicName::parse("pong")?;
-    let publisher = transport.publisher(&topic, &Schema::opaque(), Qos::default()).await?;
+    let publisher = transport
+        .publisher(&topic, &Schema::opaque(), Qos::default())
+        .await?;
     let short = Bytes::from(vec![0; 4096]);
     while let Some(sample) = ping.recv().await {
         drop(sample?);
@@ -79,7 +85,9 @@ async fn answer(transport: &dyn Transport, ping: &mut dyn Subscriber) -> Outcome
 async fn measure(transport: &dyn Transport, size: usize, count: u32) -> Outcome {
     let mut pong = subscribe(transport, "pong").await?;
     let topic = TopicName::parse("ping")?;
-    let publisher = transport.publisher(&topic, &Schema::opaque(), Qos::default()).await?;
+    let publisher = transport
+        .publisher(&topic, &Schema::opaque(), Qos::default())
+        .await?;
     let payload = Bytes::from(vec![0; size]);
     let mut times = Vec::new();
     for _ in 0..count {

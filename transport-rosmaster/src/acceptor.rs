@@ -29,7 +29,9 @@ pub(crate) async fn run(node: Arc<Node>, listener: TcpListener) {
                 let serving = Arc::clone(&node);
                 node.serve(async move {
                     let hello = tokio::time::timeout(serving.timeout(), hello(&serving, stream));
-                    let greeted = hello.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+                    let greeted = hello
+                        .await
+                        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
                     drop(permit);
                     match greeted {
                         Ok((stream, attached)) => attached.link.serve(stream).await,
@@ -46,10 +48,7 @@ pub(crate) async fn run(node: Arc<Node>, listener: TcpListener) {
 }
 
 /// Reads a subscriber's header and answers it.
-async fn hello(
-    node: &Arc<Node>,
-    mut stream: TcpStream,
-) -> io::Result<(TcpStream, Attached)> {
+async fn hello(node: &Arc<Node>, mut stream: TcpStream) -> io::Result<(TcpStream, Attached)> {
     stream.set_nodelay(true)?;
     bound_silence(&stream, node.silence())?;
     let header = Header::read(&mut stream).await?;
@@ -63,8 +62,15 @@ async fn hello(
         Ok(kind) => kind,
         // With the type, so that a subscriber of ours can name both.
         Err(text) => {
-            let answer = publication.kind.write(Header::default().with("error", &text));
-            return refuse(stream, answer, format!("{subscriber} for `{topic}`: {text}")).await;
+            let answer = publication
+                .kind
+                .write(Header::default().with("error", &text));
+            return refuse(
+                stream,
+                answer,
+                format!("{subscriber} for `{topic}`: {text}"),
+            )
+            .await;
         }
     };
     let answer = Header::default()
@@ -95,14 +101,12 @@ struct Attached {
 }
 
 impl Attached {
-    fn new(
-        node: &Arc<Node>,
-        publication: Arc<Publication>,
-        link: Arc<Link>,
-    ) -> io::Result<Self> {
+    fn new(node: &Arc<Node>, publication: Arc<Publication>, link: Arc<Link>) -> io::Result<Self> {
         if !publication.attach(&link) {
             let topic = &publication.topic;
-            return Err(io::Error::other(format!("`{topic}` is no longer published")));
+            return Err(io::Error::other(format!(
+                "`{topic}` is no longer published"
+            )));
         }
         node.matched(&publication);
         Ok(Self {

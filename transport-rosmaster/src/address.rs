@@ -153,7 +153,10 @@ impl Advertised {
             }
         };
         if wish.contains('_') {
-            tracing::warn!(hostname = wish, "a host name with `_` is refused by some nodes");
+            tracing::warn!(
+                hostname = wish,
+                "a host name with `_` is refused by some nodes"
+            );
         }
         let loopback = !found.is_empty() && found.iter().all(IpAddr::is_loopback);
         if loopback && !remote.is_loopback() {
@@ -196,7 +199,12 @@ mod tests {
         assert_eq!(master("rosmaster://car").unwrap(), "car:11311");
         assert_eq!(master("rosmaster://car:1/").unwrap(), "car:1");
         assert_eq!(master("rosmaster://[::1]:11312").unwrap(), "[::1]:11312");
-        for bad in ["rosmaster:", "rosmaster://car/x", "rosmaster://me@car", "rosmaster://car:0"] {
+        for bad in [
+            "rosmaster:",
+            "rosmaster://car/x",
+            "rosmaster://me@car",
+            "rosmaster://car:0",
+        ] {
             assert!(master(bad).is_err(), "{bad}");
         }
     }

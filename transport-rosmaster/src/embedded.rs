@@ -195,7 +195,11 @@ async fn probe(shared: Arc<Shared>) {
                 still.insert(node, (refusals, since));
                 continue;
             }
-            tracing::info!(node = node.0, api = node.1, "a node is gone; its entries are removed");
+            tracing::info!(
+                node = node.0,
+                api = node.1,
+                "a node is gone; its entries are removed"
+            );
             let mut notices = Vec::new();
             lock(&shared.registry).bury(&node.0, &node.1, &mut notices);
             shared.post(notices);
@@ -207,7 +211,10 @@ async fn probe(shared: Arc<Shared>) {
 /// Whether a node answers; `Some(false)` if surely nobody is there, `None` if that is unclear.
 async fn is_alive(endpoint: Endpoint) -> Option<bool> {
     let caller = Caller::new(endpoint, CALL);
-    match caller.call("getPid", vec![Value::String(CALLER.to_owned())]).await {
+    match caller
+        .call("getPid", vec![Value::String(CALLER.to_owned())])
+        .await
+    {
         Ok(_) | Err(CallError::Answer(_)) => Some(true),
         Err(error) if error.is_refused() => Some(false),
         Err(_) => None,

@@ -72,7 +72,10 @@ pub(crate) async fn run(
             Err(Error::new(
                 ErrorKind::Timeout,
                 "connect to publisher",
-                format!("{uri} of `{topic}` did not answer within {:?}", node.timeout()),
+                format!(
+                    "{uri} of `{topic}` did not answer within {:?}",
+                    node.timeout()
+                ),
             ))
         }) {
             Ok(Dialled::Mismatch(found)) => feed.refuse(subscription, uri, &found),
@@ -130,12 +133,7 @@ async fn unwanted(wanted: &mut watch::Receiver<bool>) {
     let _ = wanted.wait_for(|wanted| !wanted).await;
 }
 
-async fn dial(
-    node: &Node,
-    topic: &str,
-    uri: &str,
-    expected: Option<&SchemaId>,
-) -> Result<Dialled> {
+async fn dial(node: &Node, topic: &str, uri: &str, expected: Option<&SchemaId>) -> Result<Dialled> {
     let fault = |text: String| Error::new(ErrorKind::Connect, "connect to publisher", text);
     let api = Endpoint::of_uri(uri)
         .ok_or_else(|| fault(format!("`{uri}` of `{topic}` is not an http address")))?;
@@ -149,19 +147,26 @@ async fn dial(
         .call("requestTopic", params)
         .await
         .map_err(|error| {
-            fault(format!("publisher of `{topic}` advertises {uri}, no answer from there: {error}"))
-                .with_source(error)
+            fault(format!(
+                "publisher of `{topic}` advertises {uri}, no answer from there: {error}"
+            ))
+            .with_source(error)
         })?;
     let endpoint = match items(&answer) {
-        [Value::String(protocol), Value::String(host), Value::Integer(port), ..]
-            if protocol == "TCPROS" =>
-        {
+        [
+            Value::String(protocol),
+            Value::String(host),
+            Value::Integer(port),
+            ..,
+        ] if protocol == "TCPROS" => {
             let port = u16::try_from(*port)
                 .map_err(|_| fault(format!("publisher {uri} of `{topic}` names port {port}")))?;
             Endpoint::new(host, port)
         }
         _ => {
-            return Err(fault(format!("publisher {uri} of `{topic}` offers no TCPROS")));
+            return Err(fault(format!(
+                "publisher {uri} of `{topic}` offers no TCPROS"
+            )));
         }
     };
     let unreachable = |error: io::Error| {
@@ -178,9 +183,18 @@ async fn dial(
             .with("callerid", node.name())
             .with("topic", topic)
             .with("type", asked.map_or(ANY, |schema| schema.name()))
-            .with("md5sum", asked.map(SchemaId::fingerprint_hex).as_deref().unwrap_or(ANY))
+            .with(
+                "md5sum",
+                asked
+                    .map(SchemaId::fingerprint_hex)
+                    .as_deref()
+                    .unwrap_or(ANY),
+            )
             .with("tcp_nodelay", "1");
-        stream.write_all(&hello.encode()).await.map_err(unreachable)?;
+        stream
+            .write_all(&hello.encode())
+            .await
+            .map_err(unreachable)?;
         let mut stream = BufReader::with_capacity(BUFFER, stream);
         let header = Header::read(&mut stream).await;
         match (header, asked) {
@@ -188,7 +202,9 @@ async fn dial(
                 return Ok(Dialled::Open(Box::new(Connection {
                     stream,
                     schema: Type::schema(&header).map_err(unreachable)?,
-                    numbered: header.get("message_definition").is_some_and(starts_with_header),
+                    numbered: header
+                        .get("message_definition")
+                        .is_some_and(starts_with_header),
                 })));
             }
             // A refusal of ours names the publisher's type. Others say so in words or just hang up;
@@ -202,7 +218,9 @@ async fn dial(
             (_, Some(_)) => asked = None,
             (Ok(header), None) => {
                 let error = header.get("error").unwrap_or_default();
-                return Err(fault(format!("publisher {uri} of `{topic}` refuses: {error}")));
+                return Err(fault(format!(
+                    "publisher {uri} of `{topic}` refuses: {error}"
+                )));
             }
             (Err(error), None) => return Err(unreachable(error)),
         }
@@ -236,15 +254,21 @@ impl Feed {
         backoff.reset();
         subscription.reach(uri, Stage::Connected);
         loop {
-            let taken = self.intake.next(&mut connection.stream).await.map_err(|error| {
-                Error::new(
-                    ErrorKind::Disconnected,
-                    "receive",
-                    format!("connection to publisher {uri} of `{}` broke: {error}",
-                        subscription.topic),
-                )
-                .with_source(error)
-            })?;
+            let taken = self
+                .intake
+                .next(&mut connection.stream)
+                .await
+                .map_err(|error| {
+                    Error::new(
+                        ErrorKind::Disconnected,
+                        "receive",
+                        format!(
+                            "connection to publisher {uri} of `{}` broke: {error}",
+                            subscription.topic
+                        ),
+                    )
+                    .with_source(error)
+                })?;
             match taken {
                 None => return Ok(()),
                 Some(Taken::Message(frame)) => match self.decode(frame, &connection) {
@@ -281,17 +305,16 @@ impl Feed {
 
     /// Nobody here wants messages of this schema: each subscriber is told so once, with both types,
     /// and no message is read.
-    fn refuse(
-        &mut self,
-        subscription: &Subscription,
-        uri: &str,
-        found: &SchemaId,
-    ) -> Error {
+    fn refuse(&mut self, subscription: &Subscription, uri: &str, found: &SchemaId) -> Error {
         let expected = subscription.refusing(found).unwrap_or_default();
         let text = format!(
             "type mismatch on `{}`: expected {}, publisher {uri} sends {found}",
             subscription.topic,
-            expected.iter().map(SchemaId::to_string).collect::<Vec<_>>().join(" and "),
+            expected
+                .iter()
+                .map(SchemaId::to_string)
+                .collect::<Vec<_>>()
+                .join(" and "),
         );
         let refused = Some((found.clone(), subscription.joined()));
         if self.refused != refused {

@@ -106,11 +106,19 @@ mod tests {
     fn whatever_was_sent_the_rest_continues_there() {
         let ledger = Arc::new(Ledger::default());
         let frame = Frame::new("payload".into(), Some(&Metadata::default()), &ledger);
-        let whole: Vec<u8> = frame.rest(0).iter().flat_map(|part| part.to_vec()).collect();
+        let whole: Vec<u8> = frame
+            .rest(0)
+            .iter()
+            .flat_map(|part| part.to_vec())
+            .collect();
         assert_eq!(whole.len(), frame.len());
         assert_eq!(whole[..4], ((frame.len() - 4) as u32).to_le_bytes());
         for sent in 0..=frame.len() {
-            let rest: Vec<u8> = frame.rest(sent).iter().flat_map(|part| part.to_vec()).collect();
+            let rest: Vec<u8> = frame
+                .rest(sent)
+                .iter()
+                .flat_map(|part| part.to_vec())
+                .collect();
             assert_eq!(rest, whole[sent..]);
         }
     }
@@ -129,6 +137,9 @@ mod tests {
             }
         }
         let counters = ledger.counters();
-        assert_eq!((counters.written, counters.dropped, counters.lost), (1, 1, 1));
+        assert_eq!(
+            (counters.written, counters.dropped, counters.lost),
+            (1, 1, 1)
+        );
     }
 }

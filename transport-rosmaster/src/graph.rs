@@ -74,8 +74,9 @@ impl Graph {
         self.changed.notify_one();
         match registered.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(cause)) => Err(Error::new(cause.kind(), "register", cause.message())
-                .with_source(cause)),
+            Ok(Err(cause)) => {
+                Err(Error::new(cause.kind(), "register", cause.message()).with_source(cause))
+            }
             Err(_) => Err(Error::closed("register")),
         }
     }
@@ -108,7 +109,8 @@ impl Graph {
     /// Waits until the master no longer has a registration that is not wanted.
     pub(crate) async fn unregistered(&self, role: Role, topic: &str) {
         let key = (role, topic.to_owned());
-        self.told(|entries| entries.get(&key).is_none_or(|entry| entry.wanted)).await;
+        self.told(|entries| entries.get(&key).is_none_or(|entry| entry.wanted))
+            .await;
     }
 
     async fn told(&self, done: impl Fn(&BTreeMap<Key, Entry>) -> bool) {
@@ -225,7 +227,11 @@ async fn reconcile(node: &Arc<Node>) -> Result<(), CallError> {
             Step::Register(key, kind) => {
                 let (role, topic) = &key;
                 let updates = node.updates(topic);
-                match node.master().register(*role, topic, &kind, node.uri()).await {
+                match node
+                    .master()
+                    .register(*role, topic, &kind, node.uri())
+                    .await
+                {
                     Ok(others) => {
                         if *role == Role::Subscriber {
                             node.answered(topic, &others, updates);

@@ -189,7 +189,11 @@ mod tests {
             assert!(read(&bytes[..end]).await.is_err());
         }
         assert!(read(b"GET / HTTP/1.1\r\n\r\n").await.is_err());
-        assert!(read(&[8, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0]).await.is_err());
+        assert!(
+            read(&[8, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0])
+                .await
+                .is_err()
+        );
         assert!(read(&[5, 0, 0, 0, 1, 0, 0, 0, b'x']).await.is_err());
     }
 
@@ -213,7 +217,9 @@ mod tests {
 
     #[test]
     fn a_leading_header_is_found_behind_comments_and_constants() {
-        assert!(starts_with_header("# scan\n\nint32 X=1\nstd_msgs/Header header # stamp\nint8 x"));
+        assert!(starts_with_header(
+            "# scan\n\nint32 X=1\nstd_msgs/Header header # stamp\nint8 x"
+        ));
         assert!(starts_with_header("Header header"));
         assert!(!starts_with_header("int8 x\nHeader header"));
         assert!(!starts_with_header(""));

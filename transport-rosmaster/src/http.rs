@@ -129,10 +129,7 @@ async fn connection<R: Responder>(stream: TcpStream, responder: Arc<R>) {
     }
 }
 
-async fn answer<R: Responder>(
-    responder: &R,
-    request: Request<Incoming>,
-) -> Response<Full<Bytes>> {
+async fn answer<R: Responder>(responder: &R, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let body = match Limited::new(request.into_body(), MAX_BODY).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
@@ -159,7 +156,10 @@ fn response(status: StatusCode, text: String) -> Response<Full<Bytes>> {
     ))));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("text/xml"));
+    headers.insert(
+        CONTENT_TYPE,
+        hyper::header::HeaderValue::from_static("text/xml"),
+    );
     response
 }
 
@@ -240,7 +240,11 @@ impl Caller {
                 return Ok(answer);
             }
         }
-        let stream = self.endpoint.connect().await.map_err(CallError::Unreachable)?;
+        let stream = self
+            .endpoint
+            .connect()
+            .await
+            .map_err(CallError::Unreachable)?;
         let connection = client::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| CallError::Unreachable(io::Error::other(error)))?;

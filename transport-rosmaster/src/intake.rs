@@ -142,12 +142,17 @@ mod tests {
     async fn messages_arrive_whole_however_they_are_cut() {
         let sizes = [0, 1, 4095, 4096, 4097, TRUST, TRUST + 1, 3 * TRUST];
         let message = |size: usize| -> Vec<u8> { (0..size).map(|n| n as u8).collect() };
-        let wire: Vec<u8> = sizes.iter().flat_map(|&size| framed(&message(size))).collect();
+        let wire: Vec<u8> = sizes
+            .iter()
+            .flat_map(|&size| framed(&message(size)))
+            .collect();
         for chunk in [1000, 4096, 1 << 20] {
             let (mut near, far) = tokio::io::duplex(chunk);
             let wire = wire.clone();
             let writer = tokio::spawn(async move {
-                tokio::io::AsyncWriteExt::write_all(&mut near, &wire).await.unwrap();
+                tokio::io::AsyncWriteExt::write_all(&mut near, &wire)
+                    .await
+                    .unwrap();
             });
             let mut far = far;
             let mut intake = Intake::new(1 << 30);
@@ -165,7 +170,10 @@ mod tests {
         let wire = [framed(&[7; 11]), framed(b"next")].concat();
         let mut intake = Intake::new(10);
         let mut stream = &wire[..];
-        assert_eq!(intake.next(&mut stream).await.unwrap(), Some(Taken::Oversize(11)));
+        assert_eq!(
+            intake.next(&mut stream).await.unwrap(),
+            Some(Taken::Oversize(11))
+        );
         let next = intake.next(&mut stream).await.unwrap();
         assert_eq!(next, Some(Taken::Message("next".into())));
     }

@@ -122,7 +122,12 @@ mod tests {
         settled.await;
         let counters = ledger.counters();
         assert_eq!(
-            (counters.written, counters.dropped, counters.lost, counters.bytes),
+            (
+                counters.written,
+                counters.dropped,
+                counters.lost,
+                counters.bytes
+            ),
             (1, 1, 1, 5)
         );
     }

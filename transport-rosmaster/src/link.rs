@@ -101,7 +101,11 @@ impl Link {
     /// The flow; wakes `cx` when it changes.
     pub(crate) fn watch_flow(&self, cx: &mut Context<'_>) -> Flow {
         let mut state = self.lock();
-        if !state.waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
+        if !state
+            .waiters
+            .iter()
+            .any(|waker| waker.will_wake(cx.waker()))
+        {
             state.waiters.push(cx.waker().clone());
         }
         state.flow

@@ -95,7 +95,9 @@ impl Node {
             .await
             .map_err(|_| unreachable(format!("no answer within {:?}", options.timeout)))?
             .map_err(|error| unreachable(error.to_string()).with_source(error))?;
-        let ends = stream.local_addr().and_then(|local| Ok((local, stream.peer_addr()?)));
+        let ends = stream
+            .local_addr()
+            .and_then(|local| Ok((local, stream.peer_addr()?)));
         let (local, remote) =
             ends.map_err(|error| unreachable(error.to_string()).with_source(error))?;
         drop(stream);
@@ -106,8 +108,12 @@ impl Node {
             let text = format!("listening on {}: {error}", advertised.bind);
             Error::new(ErrorKind::Connect, "start node", text).with_source(error)
         };
-        let slave = TcpListener::bind((advertised.bind, 0)).await.map_err(bound)?;
-        let data = TcpListener::bind((advertised.bind, 0)).await.map_err(bound)?;
+        let slave = TcpListener::bind((advertised.bind, 0))
+            .await
+            .map_err(bound)?;
+        let data = TcpListener::bind((advertised.bind, 0))
+            .await
+            .map_err(bound)?;
         let port = slave.local_addr().map_err(bound)?.port();
         let name = name::node(config.peer());
         let node = Arc::new(Self {
@@ -139,7 +145,9 @@ impl Node {
         // Every ROS node publishes its log, also when it has nothing to say: this makes it known.
         let rosout = Publication::rosout();
         let (topic, kind) = (name::topic(&rosout.topic), rosout.kind.name.clone());
-        lock(&node.topics).publications.insert(topic.clone(), rosout);
+        lock(&node.topics)
+            .publications
+            .insert(topic.clone(), rosout);
         let registered = node.graph.register(Role::Publisher, &topic, &kind).await;
         if let Err(error) = registered {
             node.abort().await;
@@ -267,7 +275,8 @@ impl Node {
 
     /// How often the publishers of a topic were told to us.
     pub(crate) fn updates(&self, topic: &str) -> u64 {
-        self.subscription(topic).map_or(0, |subscription| subscription.updates())
+        self.subscription(topic)
+            .map_or(0, |subscription| subscription.updates())
     }
 
     /// The master has answered the registration of a subscription.
@@ -333,9 +342,7 @@ impl Node {
         loop {
             audience.mark_unchanged();
             let connected = outlet.subscribers();
-            expected.retain(|node| {
-                !connected.contains(node) && !publication.differs(node, outlet)
-            });
+            expected.retain(|node| !connected.contains(node) && !publication.differs(node, outlet));
             if expected.is_empty() {
                 return;
             }
@@ -484,7 +491,8 @@ impl Node {
     pub(crate) fn abandon(self: &Arc<Self>) {
         if !self.is_closing() {
             let node = Arc::clone(self);
-            self.runtime.spawn(async move { node.close(ABANDONED).await });
+            self.runtime
+                .spawn(async move { node.close(ABANDONED).await });
         }
     }
 
@@ -497,8 +505,12 @@ impl Node {
             (publications, std::mem::take(&mut topics.subscriptions))
         };
         let before = self.totals();
-        publications.values().for_each(|publication| publication.complete());
-        subscriptions.values().for_each(|subscription| subscription.complete());
+        publications
+            .values()
+            .for_each(|publication| publication.complete());
+        subscriptions
+            .values()
+            .for_each(|subscription| subscription.complete());
         before
     }
 

@@ -113,7 +113,9 @@ mod tests {
     use super::*;
 
     fn read(query: &str) -> Result<Options> {
-        Options::of(&TransportConfig::parse(&format!("rosmaster://host?{query}"))?)
+        Options::of(&TransportConfig::parse(&format!(
+            "rosmaster://host?{query}"
+        ))?)
     }
 
     #[test]

@@ -24,11 +24,15 @@ pub(crate) fn resolve(caller: &str, key: &str) -> String {
 
 /// The namespace that holds `name`.
 pub(crate) fn namespace(name: &str) -> &str {
-    name.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent)
+    name.trim_end_matches('/')
+        .rsplit_once('/')
+        .map_or("", |(parent, _)| parent)
 }
 
 fn segments(key: &str) -> Vec<&str> {
-    key.split('/').filter(|segment| !segment.is_empty()).collect()
+    key.split('/')
+        .filter(|segment| !segment.is_empty())
+        .collect()
 }
 
 impl Parameters {
@@ -162,7 +166,10 @@ mod tests {
         assert!(tree.set("a/b/c", Value::Integer(1)));
         assert!(tree.set("a/d", Value::String(String::new())));
         assert_eq!(tree.get("a/b/c"), Some(Value::Integer(1)));
-        assert_eq!(tree.names(), ["/a/b/c", "/a/d", "/rosdistro", "/rosversion"]);
+        assert_eq!(
+            tree.names(),
+            ["/a/b/c", "/a/d", "/rosdistro", "/rosversion"]
+        );
         assert!(tree.set("a/b", Value::Integer(2)));
         assert_eq!(tree.get("a/b/c"), None);
         assert_eq!(tree.search("/a/x/y", "b/z"), Some("/a/b/z".to_owned()));

@@ -98,7 +98,10 @@ impl Peer {
         let Some(caller) = &self.caller else {
             return;
         };
-        match caller.call("getPid", vec![Value::String(node.name().to_owned())]).await {
+        match caller
+            .call("getPid", vec![Value::String(node.name().to_owned())])
+            .await
+        {
             Ok(_) => self.misses = 0,
             Err(error) if error.is_refused() => self.caller = None,
             Err(_) => self.misses = self.misses.saturating_add(1),

@@ -15,7 +15,6 @@ use crate::header::{Header, Type};
 use crate::ledger::Ledger;
 use crate::link::{Flow, Link};
 
-
 /// Definition of `rosgraph_msgs/Log`, without its comments.
 const ROSOUT: &str = "\
 byte DEBUG=1
@@ -109,7 +108,10 @@ impl Publication {
     /// Whether `node` is known to ask for another type than `outlet` sends.
     pub(crate) fn differs(&self, node: &str, outlet: &Outlet) -> bool {
         let state = self.lock();
-        state.refused.get(node).is_some_and(|sum| *sum != outlet.kind.sum)
+        state
+            .refused
+            .get(node)
+            .is_some_and(|sum| *sum != outlet.kind.sum)
     }
 
     /// Adds a publisher.
@@ -183,7 +185,11 @@ impl Publication {
     /// Names of the nodes connected now.
     pub(crate) fn subscribers(&self) -> Vec<String> {
         let state = self.lock();
-        state.links.iter().map(|link| link.node().to_owned()).collect()
+        state
+            .links
+            .iter()
+            .map(|link| link.node().to_owned())
+            .collect()
     }
 }
 
@@ -245,7 +251,10 @@ impl Outlet {
     /// Names of the nodes that get what is sent.
     pub(crate) fn subscribers(&self) -> BTreeSet<String> {
         let ports = self.ports();
-        ports.iter().map(|port| port.link.node().to_owned()).collect()
+        ports
+            .iter()
+            .map(|port| port.link.node().to_owned())
+            .collect()
     }
 
     fn disconnect(&self, link: &Arc<Link>) {
@@ -277,7 +286,9 @@ impl Outlet {
         let ports = self.ports();
         // Only this publisher puts messages into these queues, under this lock: room stays room.
         if self.granted.overflow == Overflow::Block {
-            let states = ports.iter().map(|port| (port.link.flow(), port.queue.has_room()));
+            let states = ports
+                .iter()
+                .map(|port| (port.link.flow(), port.queue.has_room()));
             if is_blocked(states) {
                 return None;
             }
@@ -320,7 +331,12 @@ impl Outlet {
                 // Every port is asked, so that each of them wakes this.
                 let states: Vec<_> = ports
                     .iter()
-                    .map(|port| (port.link.watch_flow(cx), port.queue.poll_room(cx).is_ready()))
+                    .map(|port| {
+                        (
+                            port.link.watch_flow(cx),
+                            port.queue.poll_room(cx).is_ready(),
+                        )
+                    })
                     .collect();
                 if self.is_closed() || !is_blocked(states.into_iter()) {
                     return Poll::Ready(());

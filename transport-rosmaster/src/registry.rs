@@ -108,18 +108,23 @@ impl Registry {
             }),
             "unregisterService" => texts.take().map(|[caller, service, api]| {
                 let service = absolute(caller, service);
-                let known = self.services.get(&service).is_some_and(|known| known.api == api);
+                let known = self
+                    .services
+                    .get(&service)
+                    .is_some_and(|known| known.api == api);
                 if known {
                     self.services.remove(&service);
                 }
                 count(known)
             }),
-            "lookupNode" => texts.take().map(|[caller, node]| {
-                match self.node(&absolute(caller, node)) {
-                    Some(api) => Reply::success("node api", Value::String(api)),
-                    None => Reply::error(format!("unknown node {node}")),
-                }
-            }),
+            "lookupNode" => {
+                texts
+                    .take()
+                    .map(|[caller, node]| match self.node(&absolute(caller, node)) {
+                        Some(api) => Reply::success("node api", Value::String(api)),
+                        None => Reply::error(format!("unknown node {node}")),
+                    })
+            }
             "lookupService" => texts.take().map(|[caller, service]| {
                 match self.services.get(&absolute(caller, service)) {
                     Some(known) => Reply::success("rosrpc uri", Value::String(known.api.clone())),
@@ -130,13 +135,15 @@ impl Registry {
             "getTopicTypes" => Ok(Reply::success("current topics", self.topic_types(|_| true))),
             "getPublishedTopics" => texts.take().map(|[_, subgraph]| {
                 let prefix = format!("{}/", subgraph.trim_end_matches('/'));
-                let published = |topic: &str| {
-                    topic.starts_with(&prefix) && self.publishers.contains_key(topic)
-                };
+                let published =
+                    |topic: &str| topic.starts_with(&prefix) && self.publishers.contains_key(topic);
                 Reply::success("current topics", self.topic_types(published))
             }),
             "getUri" => Ok(Reply::success("", Value::String(self.uri.clone()))),
-            "getPid" => Ok(Reply::success("", Value::Integer(std::process::id() as i32))),
+            "getPid" => Ok(Reply::success(
+                "",
+                Value::Integer(std::process::id() as i32),
+            )),
             _ => return self.parameter_call(method, params),
         })
     }
@@ -176,12 +183,14 @@ impl Registry {
                 self.tell_watchers(&key);
                 Reply::success(format!("parameter /{key} deleted"), Value::Integer(0))
             }),
-            "searchParam" => texts.take().map(|[caller, key]| {
-                match self.parameters.search(caller, key) {
-                    Some(found) => Reply::success("found", Value::String(found)),
-                    None => Reply::error(format!("cannot find parameter [{key}]")),
-                }
-            }),
+            "searchParam" => {
+                texts
+                    .take()
+                    .map(|[caller, key]| match self.parameters.search(caller, key) {
+                        Some(found) => Reply::success("found", Value::String(found)),
+                        None => Reply::error(format!("cannot find parameter [{key}]")),
+                    })
+            }
             "subscribeParam" => texts.take().map(|[caller, api, key]| {
                 let key = resolve(caller, key);
                 if !self.join(|registry| &mut registry.watchers, &key, caller, api) {
@@ -192,11 +201,19 @@ impl Registry {
                 Reply::success(format!("subscribed to parameter [/{key}]"), value)
             }),
             "unsubscribeParam" => texts.take().map(|[caller, api, key]| {
-                count(leave(&mut self.watchers, &resolve(caller, key), caller, api))
+                count(leave(
+                    &mut self.watchers,
+                    &resolve(caller, key),
+                    caller,
+                    api,
+                ))
             }),
             "getParamNames" => {
                 let names = self.parameters.names();
-                Ok(Reply::success("parameter names", array(names.iter().map(String::as_str))))
+                Ok(Reply::success(
+                    "parameter names",
+                    array(names.iter().map(String::as_str)),
+                ))
             }
             _ => return None,
         })
@@ -212,7 +229,10 @@ impl Registry {
         }
         self.tell_subscribers(&topic);
         let subscribers = members(&self.subscribers, &topic);
-        Reply::success(format!("registered {caller} as publisher of {topic}"), subscribers)
+        Reply::success(
+            format!("registered {caller} as publisher of {topic}"),
+            subscribers,
+        )
     }
 
     fn register_subscriber(&mut self, [caller, topic, kind, api]: [&str; 4]) -> Reply {
@@ -221,7 +241,9 @@ impl Registry {
             return full();
         }
         if kind != "*" {
-            self.types.entry(topic.clone()).or_insert_with(|| kind.to_owned());
+            self.types
+                .entry(topic.clone())
+                .or_insert_with(|| kind.to_owned());
         }
         let publishers = members(&self.publishers, &topic);
         Reply::success(format!("subscribed to {topic}"), publishers)
@@ -239,7 +261,10 @@ impl Registry {
             api: api.to_owned(),
         };
         self.services.insert(service.clone(), entry);
-        Reply::success(format!("registered {caller} as provider of {service}"), Value::Integer(1))
+        Reply::success(
+            format!("registered {caller} as provider of {service}"),
+            Value::Integer(1),
+        )
     }
 
     fn names(&self) -> usize {
@@ -291,7 +316,9 @@ impl Registry {
             .flat_map(|members| members.values())
             .find_map(|nodes| nodes.get(node));
         let serving = || self.services.values().find(|service| service.node == node);
-        found.cloned().or_else(|| serving().map(|service| service.node_api.clone()))
+        found
+            .cloned()
+            .or_else(|| serving().map(|service| service.node_api.clone()))
     }
 
     /// All nodes and their addresses.
@@ -321,7 +348,11 @@ impl Registry {
             .filter(|(_, nodes)| nodes.contains_key(node))
             .map(|(topic, _)| topic.clone())
             .collect();
-        for members in [&mut self.publishers, &mut self.subscribers, &mut self.watchers] {
+        for members in [
+            &mut self.publishers,
+            &mut self.subscribers,
+            &mut self.watchers,
+        ] {
             members.retain(|_, nodes| {
                 nodes.remove(node);
                 !nodes.is_empty()
@@ -335,7 +366,12 @@ impl Registry {
 
     fn tell_subscribers(&mut self, topic: &str) {
         let publishers = members(&self.publishers, topic);
-        for api in self.subscribers.get(topic).into_iter().flat_map(BTreeMap::values) {
+        for api in self
+            .subscribers
+            .get(topic)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+        {
             self.notices.push(Notice {
                 api: api.clone(),
                 method: "publisherUpdate",
@@ -404,7 +440,13 @@ fn absolute(caller: &str, name: &str) -> String {
 }
 
 fn members(members: &Members, subject: &str) -> Value {
-    array(members.get(subject).into_iter().flat_map(BTreeMap::values).map(String::as_str))
+    array(
+        members
+            .get(subject)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .map(String::as_str),
+    )
 }
 
 /// Takes a node away, if it is there with this address.
@@ -428,7 +470,9 @@ fn count(removed: bool) -> Reply {
 }
 
 fn full() -> Reply {
-    Reply::failure(format!("the embedded master holds {NAMES} names of {NODES} nodes at most"))
+    Reply::failure(format!(
+        "the embedded master holds {NAMES} names of {NODES} nodes at most"
+    ))
 }
 
 #[cfg(test)]
@@ -436,7 +480,10 @@ mod tests {
     use super::*;
 
     fn call(registry: &mut Registry, method: &str, params: &[&str]) -> (Reply, Vec<Notice>) {
-        let params: Vec<Value> = params.iter().map(|p| Value::String((*p).to_owned())).collect();
+        let params: Vec<Value> = params
+            .iter()
+            .map(|p| Value::String((*p).to_owned()))
+            .collect();
         let mut notices = Vec::new();
         let reply = registry.call(method, &params, &mut notices);
         (reply.unwrap(), notices)
@@ -445,28 +492,48 @@ mod tests {
     #[test]
     fn subscribers_are_told_of_publishers_that_come_and_go() {
         let mut registry = Registry::new("http://m:1/".to_owned());
-        let (reply, notices) =
-            call(&mut registry, "registerSubscriber", &["/s", "/t", "a/B", "http://s:1/"]);
+        let (reply, notices) = call(
+            &mut registry,
+            "registerSubscriber",
+            &["/s", "/t", "a/B", "http://s:1/"],
+        );
         assert_eq!(reply, Reply::success("subscribed to /t", array([])));
         assert!(notices.is_empty());
         let publish = ["/p", "/t", "a/B", "http://p:1/"];
         let (_, notices) = call(&mut registry, "registerPublisher", &publish);
         assert_eq!(notices[0].api, "http://s:1/");
         assert_eq!(notices[0].value, array(["http://p:1/"]));
-        let (_, notices) =
-            call(&mut registry, "unregisterPublisher", &["/p", "/t", "http://other:1/"]);
+        let (_, notices) = call(
+            &mut registry,
+            "unregisterPublisher",
+            &["/p", "/t", "http://other:1/"],
+        );
         assert!(notices.is_empty(), "another address is another node");
-        let (_, notices) = call(&mut registry, "unregisterPublisher", &["/p", "/t", "http://p:1/"]);
+        let (_, notices) = call(
+            &mut registry,
+            "unregisterPublisher",
+            &["/p", "/t", "http://p:1/"],
+        );
         assert_eq!(notices[0].value, array([]));
     }
 
     #[test]
     fn a_node_that_returns_from_a_new_address_replaces_its_old_self() {
         let mut registry = Registry::new("http://m:1/".to_owned());
-        call(&mut registry, "registerPublisher", &["/p", "/old", "a/B", "http://p:1/"]);
-        let (_, notices) =
-            call(&mut registry, "registerPublisher", &["/p", "/new", "a/B", "http://p:2/"]);
-        assert_eq!((notices[0].method, notices[0].api.as_str()), ("shutdown", "http://p:1/"));
+        call(
+            &mut registry,
+            "registerPublisher",
+            &["/p", "/old", "a/B", "http://p:1/"],
+        );
+        let (_, notices) = call(
+            &mut registry,
+            "registerPublisher",
+            &["/p", "/new", "a/B", "http://p:2/"],
+        );
+        assert_eq!(
+            (notices[0].method, notices[0].api.as_str()),
+            ("shutdown", "http://p:1/")
+        );
         assert_eq!(registry.nodes().len(), 1);
         assert!(!registry.publishers.contains_key("/old"));
     }
@@ -476,7 +543,12 @@ mod tests {
         let mut registry = Registry::new("http://m:1/".to_owned());
         let mut notices = Vec::new();
         assert_eq!(registry.call("noSuchMethod", &[], &mut notices), None);
-        for method in ["registerPublisher", "getParam", "setParam", "subscribeParam"] {
+        for method in [
+            "registerPublisher",
+            "getParam",
+            "setParam",
+            "subscribeParam",
+        ] {
             for params in [&[][..], &[Value::Integer(1)][..]] {
                 assert!(registry.call(method, params, &mut notices).is_some());
             }
@@ -489,12 +561,18 @@ mod tests {
         let mut registry = Registry::new("http://m:1/".to_owned());
         for n in 0..NAMES {
             let topic = format!("/t{n}");
-            let (_, kept) =
-                call(&mut registry, "registerPublisher", &["/p", &topic, "a/B", "http://p:1/"]);
+            let (_, kept) = call(
+                &mut registry,
+                "registerPublisher",
+                &["/p", &topic, "a/B", "http://p:1/"],
+            );
             assert!(kept.is_empty());
         }
-        let (reply, _) =
-            call(&mut registry, "registerPublisher", &["/p", "/more", "a/B", "http://p:1/"]);
+        let (reply, _) = call(
+            &mut registry,
+            "registerPublisher",
+            &["/p", "/more", "a/B", "http://p:1/"],
+        );
         assert_eq!(reply, full());
     }
 }

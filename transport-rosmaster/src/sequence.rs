@@ -62,9 +62,8 @@ mod tests {
     #[test]
     fn numbers_become_identities_also_across_their_wrap() {
         let mut sequence = HeaderSequence::new("/a", "http://h:1/");
-        let seqs = [u32::MAX - 1, u32::MAX, 0, 2].map(|seq| {
-            sequence.identify(&message(seq, seq)).unwrap().seq
-        });
+        let seqs = [u32::MAX - 1, u32::MAX, 0, 2]
+            .map(|seq| sequence.identify(&message(seq, seq)).unwrap().seq);
         let start = u64::from(u32::MAX) - 1;
         assert_eq!(seqs, [0, 1, 2, 4].map(|step| start + step));
     }

@@ -33,9 +33,7 @@ impl Responder for Slave {
         let param = |at: usize| text(params.get(at));
         let reply = match method {
             "getPid" => Reply::success("", Value::Integer(std::process::id() as i32)),
-            "getMasterUri" => {
-                Reply::success("", Value::String(node.master().endpoint().uri()))
-            }
+            "getMasterUri" => Reply::success("", Value::String(node.master().endpoint().uri())),
             "getBusStats" => Reply::success("", bus_stats(&node)),
             "getBusInfo" => Reply::success("bus info", bus_info(&node)),
             "getSubscriptions" => {
@@ -86,7 +84,10 @@ fn request_topic(node: &Node, topic: &str, protocols: &Value) -> Reply {
         return Reply::failure(format!("{topic} is not published by {}", node.name()));
     }
     let offered = items(protocols);
-    if !offered.iter().any(|offer| text(items(offer).first()) == Some("TCPROS")) {
+    if !offered
+        .iter()
+        .any(|offer| text(items(offer).first()) == Some("TCPROS"))
+    {
         return Reply::failure("only TCPROS is offered");
     }
     let (host, port) = node.data();
@@ -126,7 +127,12 @@ fn bus_info(node: &Node) -> Value {
     for subscription in node.subscriptions() {
         for (publisher, stage) in subscription.stages() {
             let connected = stage == Stage::Connected;
-            row(&publisher, "i", &name::topic(&subscription.topic), connected);
+            row(
+                &publisher,
+                "i",
+                &name::topic(&subscription.topic),
+                connected,
+            );
         }
     }
     Value::Array(rows)

@@ -105,7 +105,11 @@ impl Subscription {
 
     async fn completed(&self) {
         // The sender lives as long as this subscription.
-        let _ = self.complete.subscribe().wait_for(|complete| *complete).await;
+        let _ = self
+            .complete
+            .subscribe()
+            .wait_for(|complete| *complete)
+            .await;
     }
 
     /// Changes with every subscriber that joins.
@@ -121,7 +125,11 @@ impl Subscription {
     /// Publishers known now.
     pub(crate) fn publishers(&self) -> usize {
         let state = self.lock();
-        state.feeds.values().filter(|wanted| *wanted.borrow()).count()
+        state
+            .feeds
+            .values()
+            .filter(|wanted| *wanted.borrow())
+            .count()
     }
 
     /// The master says that the publishers are those at `uris`; feeds are started and ended
@@ -238,7 +246,11 @@ impl Subscription {
     pub(crate) fn expected(&self) -> Option<SchemaId> {
         let listeners = self.listeners();
         let first = listeners.first()?.expected.clone();
-        first.filter(|first| listeners.iter().all(|other| other.expected.as_ref() == Some(first)))
+        first.filter(|first| {
+            listeners
+                .iter()
+                .all(|other| other.expected.as_ref() == Some(first))
+        })
     }
 
     /// What the subscribers here expect, if none of them takes messages of schema `found`.

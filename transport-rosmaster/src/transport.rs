@@ -101,8 +101,10 @@ impl Transport for RosMaster {
     ) -> Result<Box<dyn Subscriber>> {
         let granted = self.capabilities.grant_subscriber(&qos)?;
         let Some(topic) = filter.as_name() else {
-            let text = format!("filter `{filter}` has wildcards; ROS topics are subscribed to one \
-                                by one");
+            let text = format!(
+                "filter `{filter}` has wildcards; ROS topics are subscribed to one \
+                                by one"
+            );
             return Err(Error::new(ErrorKind::Unsupported, "subscribe", text));
         };
         let (subscription, id, reception) = self.node.subscribe(&topic, schema, granted).await?;

@@ -222,6 +222,10 @@ mod tests {
         );
         assert!(decode_call(deep.as_bytes()).unwrap_err().contains("nested"));
         let fault = encode_fault("no such method");
-        assert!(decode_reply(fault.as_bytes()).unwrap_err().contains("no such method"));
+        assert!(
+            decode_reply(fault.as_bytes())
+                .unwrap_err()
+                .contains("no such method")
+        );
     }
 }

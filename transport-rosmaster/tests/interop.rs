@@ -25,7 +25,9 @@ const PYTHON: &str = "/usr/bin/python3";
 const CLOSE: Duration = Duration::from_secs(5);
 
 /// Sizes around the buffers on the way, up to far beyond a cloud.
-const SIZES: [usize; 9] = [0, 1, 4095, 4096, 4097, 65_535, 65_536, 1_078_352, 20_971_520];
+const SIZES: [usize; 9] = [
+    0, 1, 4095, 4096, 4097, 65_535, 65_536, 1_078_352, 20_971_520,
+];
 
 #[derive(Clone, Copy)]
 enum Master {
@@ -99,12 +101,17 @@ async fn subscribe(
     schema: &Schema,
 ) -> Box<dyn Subscriber> {
     let filter = TopicFilter::parse(topic).unwrap();
-    transport.subscriber(&filter, schema, Qos::default()).await.unwrap()
+    transport
+        .subscriber(&filter, schema, Qos::default())
+        .await
+        .unwrap()
 }
 
 async fn receive(subscriber: &mut Box<dyn Subscriber>) -> transport_api::Result<Sample> {
     let sample = tokio::time::timeout(ros::PATIENCE, subscriber.recv()).await;
-    sample.expect("a message arrives before the watchdog ends").expect("open")
+    sample
+        .expect("a message arrives before the watchdog ends")
+        .expect("open")
 }
 
 fn array() -> Schema {
@@ -127,7 +134,9 @@ fn noise(size: usize) -> Bytes {
     bytes.put_u32_le(size as u32);
     let mut state = size as u64 + 1;
     for _ in 0..size {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         bytes.put_u8((state >> 56) as u8);
     }
     bytes.freeze()
@@ -140,14 +149,21 @@ async fn every_size_returns(config: TransportConfig, mut peer: Program) {
     let mut back = subscribe(&transport, "out", &array()).await;
     peer.ready().await;
     let topic = TopicName::parse("in").unwrap();
-    let publisher = transport.publisher(&topic, &array(), Qos::blocking()).await.unwrap();
+    let publisher = transport
+        .publisher(&topic, &array(), Qos::blocking())
+        .await
+        .unwrap();
     let mut sequence = Sequence::random();
     for size in SIZES {
         let payload = noise(size);
         let message = Message::new(payload.clone()).with_id(sequence.next_id());
         drop(publisher.publish(message).await.unwrap());
         let sample = receive(&mut back).await.unwrap();
-        assert!(sample.payload == payload, "{size} B came back as {} B", sample.payload.len());
+        assert!(
+            sample.payload == payload,
+            "{size} B came back as {} B",
+            sample.payload.len()
+        );
         assert!(sample.meta.id.is_none(), "the peer sends no metadata");
     }
     transport.close(CLOSE).await;
@@ -161,7 +177,13 @@ async fn rospy_returns_every_size(config: TransportConfig) {
 async fn roscpp_returns_every_size(config: TransportConfig) {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("echo");
-    let libraries = ["roscpp", "rosconsole", "roscpp_serialization", "rostime", "boost_thread"];
+    let libraries = [
+        "roscpp",
+        "rosconsole",
+        "roscpp_serialization",
+        "rostime",
+        "boost_thread",
+    ];
     let mut compiler = tokio::process::Command::new("g++");
     compiler
         .args(["-O1", "-w", "-o"])
@@ -180,7 +202,10 @@ async fn rospy_gets_the_first_message(config: TransportConfig) {
     let topic = TopicName::parse("chatter").unwrap();
     for n in 0..20 {
         let transport = open(&config, "once").await;
-        let publisher = transport.publisher(&topic, &string(), Qos::default()).await.unwrap();
+        let publisher = transport
+            .publisher(&topic, &string(), Qos::default())
+            .await
+            .unwrap();
         let message = Message::new(text(&format!("message {n}")));
         drop(publisher.publish(message).await.unwrap());
         let report = transport.close(CLOSE).await;
@@ -193,30 +218,43 @@ async fn rospy_gets_the_first_message(config: TransportConfig) {
 async fn ros_tools_see_normal_topics(config: TransportConfig) {
     let transport = open(&config, "talker").await;
     let topic = TopicName::parse("vehicle1/chatter").unwrap();
-    let publisher = transport.publisher(&topic, &string(), Qos::default()).await.unwrap();
+    let publisher = transport
+        .publisher(&topic, &string(), Qos::default())
+        .await
+        .unwrap();
     let ros = |program: &str, args: &[&str]| {
         let mut command = command(program, &config);
         command.args(args);
         async move { output(&mut command).await }
     };
-    assert!(ros("rostopic", &["list"]).await.lines().any(|line| line == "/vehicle1/chatter"));
-    assert_eq!(ros("rostopic", &["type", "/vehicle1/chatter"]).await.trim(), "std_msgs/String");
+    assert!(
+        ros("rostopic", &["list"])
+            .await
+            .lines()
+            .any(|line| line == "/vehicle1/chatter")
+    );
+    assert_eq!(
+        ros("rostopic", &["type", "/vehicle1/chatter"]).await.trim(),
+        "std_msgs/String"
+    );
     let info = ros("rostopic", &["info", "/vehicle1/chatter"]).await;
     assert!(info.contains("/talker"), "{info}");
     let ping = ros("rosnode", &["ping", "-c", "1", "/talker"]).await;
     assert!(ping.contains("xmlrpc reply"), "{ping}");
     let info = ros("rosnode", &["info", "/talker"]).await;
-    assert!(info.contains("/vehicle1/chatter [std_msgs/String]"), "{info}");
+    assert!(
+        info.contains("/vehicle1/chatter [std_msgs/String]"),
+        "{info}"
+    );
 
-    let mut echo = Program::start(command("rostopic", &config).args([
-        "echo",
-        "-n",
-        "1",
-        "/vehicle1/chatter",
-    ]));
+    let mut echo =
+        Program::start(command("rostopic", &config).args(["echo", "-n", "1", "/vehicle1/chatter"]));
     let mut events = transport.events();
     loop {
-        let event = tokio::time::timeout(ros::PATIENCE, events.next()).await.unwrap().unwrap();
+        let event = tokio::time::timeout(ros::PATIENCE, events.next())
+            .await
+            .unwrap()
+            .unwrap();
         if matches!(event, transport_api::Event::Matched { subscribers: 1, .. }) {
             break;
         }
@@ -225,7 +263,10 @@ async fn ros_tools_see_normal_topics(config: TransportConfig) {
     let message = Message::new(text("hello")).with_id(sequence.next_id());
     drop(publisher.publish(message).await.unwrap());
     assert_eq!(echo.line().await, "data: \"hello\"");
-    let status = tokio::time::timeout(ros::PATIENCE, echo.child.wait()).await.unwrap().unwrap();
+    let status = tokio::time::timeout(ros::PATIENCE, echo.child.wait())
+        .await
+        .unwrap()
+        .unwrap();
     assert!(status.success());
     transport.close(CLOSE).await;
 }
@@ -236,7 +277,10 @@ async fn rosbag_records(config: TransportConfig) {
     let bag = folder.path().join("recorded.bag");
     let transport = open(&config, "recorded").await;
     let topic = TopicName::parse("chatter").unwrap();
-    let publisher = transport.publisher(&topic, &string(), Qos::blocking()).await.unwrap();
+    let publisher = transport
+        .publisher(&topic, &string(), Qos::blocking())
+        .await
+        .unwrap();
     let mut events = transport.events();
     let mut record = Program::start(
         command("rosbag", &config)
@@ -244,7 +288,10 @@ async fn rosbag_records(config: TransportConfig) {
             .arg(&bag),
     );
     loop {
-        let event = tokio::time::timeout(ros::PATIENCE, events.next()).await.unwrap().unwrap();
+        let event = tokio::time::timeout(ros::PATIENCE, events.next())
+            .await
+            .unwrap()
+            .unwrap();
         if matches!(event, transport_api::Event::Matched { subscribers: 1, .. }) {
             break;
         }
@@ -267,7 +314,12 @@ async fn rosbag_records(config: TransportConfig) {
         () = publishing => {}
         () = tokio::time::sleep(ros::PATIENCE) => panic!("rosbag record does not end"),
     }
-    let read = output(command(PYTHON, &config).arg(peers().join("bag.py")).arg(&bag)).await;
+    let read = output(
+        command(PYTHON, &config)
+            .arg(peers().join("bag.py"))
+            .arg(&bag),
+    )
+    .await;
     let lines: Vec<&str> = read.lines().collect();
     assert!(lines.len() >= 10, "{lines:?}");
     for (n, line) in lines.iter().enumerate() {
@@ -312,7 +364,10 @@ async fn rospy_publishes(config: TransportConfig) {
 async fn close_leaves_no_registration(config: TransportConfig) {
     let transport = open(&config, "leaving").await;
     let topic = TopicName::parse("chatter").unwrap();
-    let publisher = transport.publisher(&topic, &string(), Qos::default()).await.unwrap();
+    let publisher = transport
+        .publisher(&topic, &string(), Qos::default())
+        .await
+        .unwrap();
     let subscriber = subscribe(&transport, "chatter", &string()).await;
     publisher.flush(Stage::Written).await.unwrap();
     transport.close(CLOSE).await;

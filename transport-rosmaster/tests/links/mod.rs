@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use transport_conformance::LinkControl;
 use transport_conformance::link::{Path, Proxy};
 
@@ -55,11 +55,14 @@ impl State {
             }
             stays
         });
-        let master = self.relays.get(&(Relay::Master(peer.to_owned()), self.master));
+        let master = self
+            .relays
+            .get(&(Relay::Master(peer.to_owned()), self.master));
         let master = master.map(|(address, _)| *address);
-        let own = self.proxies.iter().filter(|((owner, upstream), _)| {
-            owner == peer && Some(*upstream) != master
-        });
+        let own = self
+            .proxies
+            .iter()
+            .filter(|((owner, upstream), _)| owner == peer && Some(*upstream) != master);
         gone.extend(own.map(|(_, proxy)| proxy.address()));
         let mut before = 0;
         // What led to something that is gone is gone, too.
@@ -68,10 +71,13 @@ impl State {
             let ends = self.proxies.iter().filter(|((_, to), _)| gone.contains(to));
             let ends: Vec<_> = ends.map(|(_, proxy)| proxy.address()).collect();
             let relays = self.relays.iter().filter(|((_, to), _)| gone.contains(to));
-            let ends = ends.into_iter().chain(relays.map(|(_, (address, _))| *address));
+            let ends = ends
+                .into_iter()
+                .chain(relays.map(|(_, (address, _))| *address));
             gone.extend(ends.collect::<Vec<_>>());
         }
-        self.proxies.retain(|_, proxy| !gone.contains(&proxy.address()));
+        self.proxies
+            .retain(|_, proxy| !gone.contains(&proxy.address()));
         self.relays.retain(|_, (address, task)| {
             let stays = !gone.contains(address);
             if !stays {
@@ -142,9 +148,12 @@ impl Network {
         // Without a count of its own: the state owns the tasks.
         let network = Arc::downgrade(&self.0);
         let task = tokio::spawn(async move {
+            // Ends its connections when it is aborted.
+            let mut passing = JoinSet::new();
             while let Ok((near, _)) = listener.accept().await {
+                while passing.try_join_next().is_some() {}
                 let (relay, network) = (relay.clone(), network.clone());
-                tokio::spawn(async move {
+                passing.spawn(async move {
                     let rewrite = |text: &str, request: bool| match network.upgrade() {
                         Some(state) => Network(state).rewrite(&relay, text, request),
                         None => text.to_owned(),
@@ -169,7 +178,11 @@ impl Network {
         };
         match (relay, request) {
             (Relay::Master(peer), true) => map_uris(text, |port| {
-                if !self.lock().proxies.contains_key(&(peer.clone(), local(port))) {
+                if !self
+                    .lock()
+                    .proxies
+                    .contains_key(&(peer.clone(), local(port)))
+                {
                     // An earlier life may still be taking its leave.
                     if text.contains("<methodName>unregister") {
                         return port;
@@ -241,7 +254,9 @@ fn map_data(text: &str, port: impl Fn(u16) -> u16) -> String {
 
 /// Replaces the number that `text` begins with.
 fn map_number(text: &str, port: impl Fn(u16) -> u16) -> String {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let number = text[..end].parse().unwrap();
     format!("{}{}", port(number), &text[end..])
 }
@@ -279,14 +294,19 @@ async fn read(stream: &mut TcpStream) -> io::Result<Option<(Vec<String>, String)
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let is_length = |line: &str| line.to_ascii_lowercase().starts_with("content-length:");
     let length = head.lines().find(|line| is_length(line));
-    let length: usize = length.and_then(|l| l[15..].trim().parse().ok()).unwrap_or(0);
+    let length: usize = length
+        .and_then(|l| l[15..].trim().parse().ok())
+        .unwrap_or(0);
     while bytes.len() < end + 4 + length {
         if stream.read_buf(&mut bytes).await? == 0 || bytes.len() > LARGEST {
             return Ok(None);
         }
     }
     let body = String::from_utf8_lossy(&bytes[end + 4..]).into_owned();
-    let head = head.lines().filter(|line| !is_length(line)).map(str::to_owned);
+    let head = head
+        .lines()
+        .filter(|line| !is_length(line))
+        .map(str::to_owned);
     Ok(Some((head.collect(), body)))
 }
 

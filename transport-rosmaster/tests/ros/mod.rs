@@ -23,7 +23,11 @@ pub fn schema(name: &str, sum: &str, definition: &str) -> Schema {
 
 /// `std_msgs/String`.
 pub fn string() -> Schema {
-    schema("std_msgs/String", "992ce8a1687cec8c8bd883ec73ca41d1", "string data\n")
+    schema(
+        "std_msgs/String",
+        "992ce8a1687cec8c8bd883ec73ca41d1",
+        "string data\n",
+    )
 }
 
 /// A `std_msgs/String` on the wire.
@@ -89,7 +93,9 @@ impl Program {
 /// The whole output of a program that ends by itself.
 pub async fn output(command: &mut Command) -> String {
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
-    let output = output.unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
+    let output = output
+        .unwrap_or_else(|_| panic!("{command:?} does not end"))
+        .unwrap();
     assert!(
         output.status.success(),
         "{command:?}: {}\n{}",
