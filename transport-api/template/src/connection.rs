@@ -32,6 +32,10 @@ const READ_AHEAD: usize = 8 << 10;
 const TOPICS: usize = 32;
 
 /// A message on its way into the socket.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation per message"
+)]
 #[derive(Debug)]
 pub enum Outgoing {
     /// From a publisher here.
