@@ -10,10 +10,10 @@ use tokio::process::{Child, ChildStdout, Command};
 use transport_api::{Schema, TransportConfig};
 
 /// A watchdog, far above what a step takes on a loaded machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A schema from the hexadecimal md5 sum.
-pub fn schema(name: &str, sum: &str, definition: &str) -> Schema {
+pub(crate) fn schema(name: &str, sum: &str, definition: &str) -> Schema {
     let mut fingerprint = [0; 16];
     for (at, byte) in fingerprint.iter_mut().enumerate() {
         *byte = u8::from_str_radix(&sum[2 * at..2 * at + 2], 16).unwrap();
@@ -22,7 +22,7 @@ pub fn schema(name: &str, sum: &str, definition: &str) -> Schema {
 }
 
 /// `std_msgs/String`.
-pub fn string() -> Schema {
+pub(crate) fn string() -> Schema {
     schema(
         "std_msgs/String",
         "992ce8a1687cec8c8bd883ec73ca41d1",
@@ -31,7 +31,7 @@ pub fn string() -> Schema {
 }
 
 /// A `std_msgs/String` on the wire.
-pub fn text(text: &str) -> Bytes {
+pub(crate) fn text(text: &str) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_u32_le(text.len() as u32);
     bytes.put_slice(text.as_bytes());
@@ -39,18 +39,18 @@ pub fn text(text: &str) -> Bytes {
 }
 
 /// A ROS program that is told the master; killed when dropped.
-pub struct Program {
-    pub child: Child,
+pub(crate) struct Program {
+    pub(crate) child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 /// The folder of the peers' sources.
-pub fn peers() -> PathBuf {
+pub(crate) fn peers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers")
 }
 
 /// A command in the surroundings of ROS, with its master.
-pub fn command(program: impl AsRef<std::ffi::OsStr>, master: &TransportConfig) -> Command {
+pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, master: &TransportConfig) -> Command {
     let url = master.url();
     let address = format!("http://{}:{}", url.host_str().unwrap(), url.port().unwrap());
     let mut command = Command::new(program);
@@ -64,7 +64,7 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>, master: &TransportConfig) -
 
 impl Program {
     /// Starts a program.
-    pub fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -78,20 +78,20 @@ impl Program {
     }
 
     /// The next line it prints.
-    pub async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
         let line = line.expect("a program prints a line before the watchdog ends");
         line.unwrap().expect("a program does not end early")
     }
 
     /// Waits until it says that it is ready.
-    pub async fn ready(&mut self) {
+    pub(crate) async fn ready(&mut self) {
         while self.line().await != "ready" {}
     }
 }
 
 /// The whole output of a program that ends by itself.
-pub async fn output(command: &mut Command) -> String {
+pub(crate) async fn output(command: &mut Command) -> String {
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
     let output = output
         .unwrap_or_else(|_| panic!("{command:?} does not end"))
