@@ -10,6 +10,9 @@ const STEADY: Duration = Duration::from_secs(5);
 /// same client id from each other.
 const RESTLESS: Duration = Duration::from_secs(30);
 
+/// Time for connecting and subscribing.
+const MARGIN: Duration = Duration::from_millis(100);
+
 /// Exponential waiting times with jitter.
 #[derive(Debug)]
 pub(crate) struct Backoff {
@@ -48,6 +51,12 @@ impl Backoff {
     /// Connections in a row that were made and did not last.
     pub(crate) fn brief(&self) -> u32 {
         self.brief
+    }
+
+    /// How long others, who lost the same broker and wait as long as we do, may still take to be
+    /// back once we are: the jitter puts them two steps behind at most.
+    pub(crate) fn settle(&self) -> Duration {
+        (self.next * 2).min(self.most) + MARGIN
     }
 
     /// How long to wait now: between half of the step and all of it.

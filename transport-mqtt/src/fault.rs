@@ -16,6 +16,9 @@ pub(crate) struct Fault {
     pub(crate) contested: bool,
     /// The broker sent a packet that is larger than we take; it would send it again.
     pub(crate) oversize: bool,
+    /// The broker acknowledged a message with a reason that the client library does not know, for
+    /// which it ends the connection.
+    pub(crate) reason: Option<u8>,
 }
 
 impl Fault {
@@ -25,6 +28,7 @@ impl Fault {
             error: Error::new(kind, "connect", format!("broker {address}: {what}")),
             contested: false,
             oversize: false,
+            reason: None,
         }
     }
 
@@ -52,6 +56,21 @@ impl Fault {
             ConnectionError::MqttState(StateError::Deserialization(
                 Wire::PayloadSizeLimitExceeded { pkt_size, max },
             )) => too_large(*pkt_size, *max as usize, settings),
+            ConnectionError::MqttState(StateError::Deserialization(
+                Wire::InvalidConnectReturnCode(code),
+            )) => {
+                let mut fault = Self::new(
+                    ErrorKind::Backend,
+                    settings,
+                    format!("acknowledged a message with reason 0x{code:02x}"),
+                );
+                fault.reason = Some(*code);
+                fault
+            }
+            // The library does not name the cause of these as such.
+            ConnectionError::MqttState(StateError::Deserialization(Wire::Io(cause))) => {
+                of_cause(cause, settings)
+            }
             other => of_cause(other, settings),
         };
         fault.error = fault.error.with_source(error);
@@ -67,6 +86,9 @@ impl Fault {
             ConnectionError::MqttState(StateError::Deserialization(
                 Wire::PayloadSizeLimitExceeded(size),
             )) => too_large(*size, settings.max_packet(), settings),
+            ConnectionError::MqttState(StateError::Deserialization(Wire::Io(cause))) => {
+                of_cause(cause, settings)
+            }
             other => of_cause(other, settings),
         };
         fault.error = fault.error.with_source(error);

@@ -60,12 +60,6 @@ impl Publisher for MqttPublisher {
         if let Err(error) = self.check(&message) {
             return Err(self.refuse(message, Why::Fatal(error)));
         }
-        if self.granted.overflow == Overflow::Block && !self.producer.has_room() {
-            // Also when closed, which the push below would say.
-            if !self.line.is_closed() {
-                return Err(self.refuse(message, Why::Full));
-            }
-        }
         let declared = message.meta.schema.is_none();
         if declared {
             message.meta.schema = self.schema.clone();

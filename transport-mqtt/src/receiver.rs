@@ -306,7 +306,7 @@ impl Connection {
                 && receiver.table.asks.is_empty();
             if quiet && !self.restored {
                 self.restored = true;
-                receiver.status.up(Role::Subscribe);
+                receiver.status.restored(self.greeting.resumed);
                 if let Some(ready) = ready.take() {
                     let _ = ready.send(Ok(()));
                 }

@@ -52,7 +52,12 @@ struct Parcel {
     ack: Option<Acknowledger>,
     line: Arc<Line>,
     written: bool,
+    /// Connections that ended while it was the oldest unacknowledged message.
+    failures: u8,
 }
+
+/// After as many failures a message is taken for the cause of them.
+const FAILURES: u8 = 10;
 
 impl Parcel {
     fn lose(self, kind: ErrorKind, why: &str) {
@@ -73,6 +78,15 @@ enum Item {
     Presence,
 }
 
+impl Item {
+    fn parcel(self) -> Option<Parcel> {
+        match self {
+            Self::Parcel(parcel) => Some(parcel),
+            Self::Presence => None,
+        }
+    }
+}
+
 /// Publishing: everything that outlives a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -84,6 +98,30 @@ pub(crate) struct Sender {
     /// Rung when this peer must be announced again.
     withdrawn: Arc<Notify>,
     backlog: Backlog,
+    flight: Flight,
+}
+
+/// What is on its way in the connection that stands.
+#[derive(Debug)]
+struct Flight {
+    /// Given to the client library and not written yet, in order. One at a time: more would be
+    /// out of reach of the overflow policy.
+    handed: VecDeque<Item>,
+    /// Written and not acknowledged yet.
+    ledger: Ledger<Parcel>,
+}
+
+impl Flight {
+    fn new(window: u16) -> Self {
+        Self {
+            handed: VecDeque::new(),
+            ledger: Ledger::new(window),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.handed.is_empty() && self.ledger.is_empty()
+    }
 }
 
 /// Messages that were not sent yet, or not with success.
@@ -94,6 +132,8 @@ struct Backlog {
     next: usize,
     /// No more publishers will come.
     complete: bool,
+    /// Publishers whose queue is closed and empty.
+    ended: Vec<Arc<Line>>,
 }
 
 /// Announces a peer.
@@ -125,6 +165,7 @@ impl Sender {
             limit,
             withdrawn,
             backlog: Backlog::default(),
+            flight: Flight::new(1),
         }
     }
 
@@ -149,6 +190,7 @@ impl Sender {
         let settings = &self.dialer.settings;
         let mut backoff = Backoff::new(settings.reconnect.0, settings.reconnect.1);
         let mut attempt = 0;
+        let mut hold = None;
         loop {
             // A clean start: what is unacknowledged is kept here and not in the library.
             let dialled = self
@@ -166,23 +208,25 @@ impl Sender {
                         // Whoever opens may have given up; then the phase says so.
                         let _ = ready.send(Ok(greeting));
                     }
-                    let mut handed = VecDeque::new();
-                    let mut ledger = Ledger::new(greeting.window);
+                    self.flight = Flight::new(greeting.window);
                     let mut connection = Connection {
                         requests,
                         wire,
                         greeting,
-                        handed: &mut handed,
-                        ledger: &mut ledger,
                         announce: self.dialer.settings.presence.is_some(),
+                        hold: hold.map(|wait| tokio::time::Instant::now() + wait),
                         leaving: false,
+                        progressed: false,
                     };
                     let end = connection.run(self, pending).await;
+                    let progressed = connection.progressed;
                     drop(connection);
-                    self.backlog.recover(ledger, handed);
+                    let flight = std::mem::replace(&mut self.flight, Flight::new(1));
+                    self.backlog.recover(flight);
                     match end {
                         End::Left => return,
                         End::Lost(fault) => {
+                            self.backlog.blame(&fault, progressed);
                             backoff.connected(since.elapsed(), fault.contested);
                             if backoff.brief() > 3 && !fault.contested {
                                 fault.perhaps_contested(&self.dialer.settings, backoff.brief())
@@ -203,6 +247,7 @@ impl Sender {
             attempt += 1;
             self.status.retry(attempt, &cause);
             self.idle(backoff.wait(), pending).await;
+            hold = Some(backoff.settle());
         }
     }
 
@@ -228,6 +273,11 @@ impl Sender {
         self.backlog.close(&mut self.outlets, 0);
         let why = "the transport was closed before it was delivered";
         let mut count = 0;
+        let handed = self.flight.handed.drain(..).filter_map(Item::parcel);
+        for parcel in self.flight.ledger.drain().chain(handed) {
+            count += 1;
+            parcel.lose(ErrorKind::Closed, why);
+        }
         for parcel in self.backlog.again.drain(..) {
             count += 1;
             parcel.lose(ErrorKind::Closed, why);
@@ -240,6 +290,7 @@ impl Sender {
             }
             outlet.line.close();
         }
+        self.backlog.ended.iter().for_each(|line| line.close());
         count
     }
 }
@@ -260,6 +311,7 @@ impl Outlet {
             ack: outbound.ack,
             line: Arc::clone(&self.line),
             written: false,
+            failures: 0,
         }
     }
 }
@@ -287,9 +339,9 @@ impl Backlog {
     }
 
     /// The next message: first those that must be sent again, then from each queue in turn.
-    /// `None` when there will be no more.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Parcel>> {
-        if let Some(parcel) = self.again.pop_front() {
+    /// `None` when there will be no more. `held` keeps those back that are to be acknowledged.
+    fn poll_next(&mut self, cx: &mut Context<'_>, held: bool) -> Poll<Option<Parcel>> {
+        if !held && let Some(parcel) = self.again.pop_front() {
             return Poll::Ready(Some(parcel));
         }
         let mut tries = self.queues.len();
@@ -299,6 +351,10 @@ impl Backlog {
                 self.next = 0;
             }
             let outlet = &mut self.queues[self.next];
+            if held && outlet.line.delivery != Delivery::AtMostOnce {
+                self.next += 1;
+                continue;
+            }
             match outlet.consumer.poll_pop(cx) {
                 Poll::Ready(Some(outbound)) => {
                     let mut parcel = outlet.parcel(outbound);
@@ -311,12 +367,15 @@ impl Backlog {
                 }
                 Poll::Ready(None) => {
                     // Its publisher is gone and everything was taken.
-                    self.queues.remove(self.next);
+                    let outlet = self.queues.remove(self.next);
+                    if self.complete {
+                        self.ended.push(outlet.line);
+                    }
                 }
                 Poll::Pending => self.next += 1,
             }
         }
-        if self.complete && self.queues.is_empty() {
+        if self.complete && self.queues.is_empty() && self.again.is_empty() {
             Poll::Ready(None)
         } else {
             Poll::Pending
@@ -324,12 +383,9 @@ impl Backlog {
     }
 
     /// Puts back what the connection did not deliver, in order.
-    fn recover(&mut self, mut ledger: Ledger<Parcel>, handed: VecDeque<Item>) {
-        let handed = handed.into_iter().filter_map(|item| match item {
-            Item::Parcel(parcel) => Some(parcel),
-            Item::Presence => None,
-        });
-        let mut order: VecDeque<_> = ledger.drain().chain(handed).collect();
+    fn recover(&mut self, mut flight: Flight) {
+        let handed = flight.handed.into_iter().filter_map(Item::parcel);
+        let mut order: VecDeque<_> = flight.ledger.drain().chain(handed).collect();
         order.append(&mut self.again);
         for parcel in order {
             if parcel.line.delivery == Delivery::AtMostOnce {
@@ -344,50 +400,79 @@ impl Backlog {
     }
 }
 
+impl Backlog {
+    /// Gives up a message that ends every connection it is sent on.
+    fn blame(&mut self, fault: &Fault, progressed: bool) {
+        let Some(mut oldest) = self.again.pop_front() else {
+            return;
+        };
+        if let Some(reason) = fault.reason {
+            // Acknowledgements come in order.
+            let kind = match reason {
+                0x95 => ErrorKind::TooLarge,
+                _ => ErrorKind::Backend,
+            };
+            let why = format!("the broker refused it with reason 0x{reason:02x}");
+            return oldest.lose(kind, &why);
+        }
+        if !progressed {
+            oldest.failures += 1;
+        }
+        if oldest.failures == FAILURES {
+            let why = format!("the last {FAILURES} connections ended while it was sent");
+            return oldest.lose(ErrorKind::Disconnected, &why);
+        }
+        self.again.push_front(oldest);
+    }
+}
+
 /// One connection and what is on its way in it.
-struct Connection<'a> {
+struct Connection {
     requests: Requests,
     wire: Wire,
     greeting: Greeting,
-    /// Given to the client library and not written yet, in order. One at a time: more would be
-    /// out of reach of the overflow policy.
-    handed: &'a mut VecDeque<Item>,
-    ledger: &'a mut Ledger<Parcel>,
     /// This peer is to be announced.
     announce: bool,
+    /// After a broker has forgotten everything, messages that it acknowledges would reach nobody
+    /// until subscribers are back: they wait so long.
+    hold: Option<tokio::time::Instant>,
     leaving: bool,
+    /// Something was acknowledged.
+    progressed: bool,
 }
 
-impl Connection<'_> {
+impl Connection {
     async fn run(&mut self, sender: &mut Sender, pending: &mut Option<u64>) -> End {
         let dialer = Arc::clone(&sender.dialer);
         let settings = &dialer.settings;
         if self.announce {
-            present(&self.requests, self.handed, settings, ONLINE).await;
+            let handed = &mut sender.flight.handed;
+            present(&self.requests, handed, settings, ONLINE).await;
         }
         let mut exhausted = false;
         loop {
-            if self.ledger.is_exhausted() && self.handed.is_empty() {
+            let flight = &mut sender.flight;
+            if flight.ledger.is_exhausted() && flight.handed.is_empty() {
                 self.wire.start_over(self.greeting.window);
-                *self.ledger = Ledger::new(self.greeting.window);
+                *flight = Flight::new(self.greeting.window);
             }
-            let idle = self.handed.is_empty() && self.ledger.is_empty();
-            if exhausted && idle && !self.leaving {
+            if exhausted && flight.is_empty() && !self.leaving {
                 self.leaving = true;
                 if self.announce {
-                    present(&self.requests, self.handed, settings, Bytes::new()).await;
+                    present(&self.requests, &mut flight.handed, settings, Bytes::new()).await;
                 }
                 self.requests.leave().await;
             }
             let happening = {
                 let mut next = std::pin::pin!(self.wire.next(settings));
                 loop {
-                    let quiet = self.handed.is_empty() && !exhausted;
-                    let free = quiet && self.ledger.has_room();
+                    let quiet = sender.flight.handed.is_empty() && !exhausted;
+                    let free = quiet && sender.flight.ledger.has_room();
+                    let held = self.hold.is_some();
                     tokio::select! {
                         biased;
                         happening = &mut next => break happening,
-                        parcel = std::future::poll_fn(|cx| sender.backlog.poll_next(cx)), if free => {
+                        parcel = std::future::poll_fn(|cx| sender.backlog.poll_next(cx, held)), if free => {
                             match parcel {
                                 Some(parcel) => {
                                     if let Some(parcel) =
@@ -403,40 +488,48 @@ impl Connection<'_> {
                                                 settings.metadata,
                                             )
                                             .await;
-                                        self.handed.push_back(Item::Parcel(parcel));
+                                        sender.flight.handed.push_back(Item::Parcel(parcel));
                                     }
                                 }
                                 None => {
                                     exhausted = true;
-                                    if self.ledger.is_empty() {
+                                    if sender.flight.ledger.is_empty() {
                                         break Ok(Happening::Other);
                                     }
                                 }
                             }
                         }
                         () = sender.withdrawn.notified(), if self.announce && quiet => {
-                            present(&self.requests, self.handed, settings, ONLINE).await;
+                            let handed = &mut sender.flight.handed;
+                            present(&self.requests, handed, settings, ONLINE).await;
                         }
+                        () = released(self.hold, &sender.status), if held => self.hold = None,
                         outlet = sender.outlets.recv(), if !sender.backlog.complete => {
                             sender.backlog.admit(outlet);
                         }
                         () = Phase::closing(&mut sender.phase), if pending.is_none() => {
-                            let flying = self.ledger.len() + self.handed.len();
+                            let flight = &sender.flight;
+                            let flying = flight.ledger.len() + flight.handed.len();
                             *pending = Some(sender.backlog.close(&mut sender.outlets, flying));
                         }
                     }
                 }
             };
             match happening {
-                Ok(Happening::Sent(id)) => self.sent(id),
-                Ok(Happening::Acknowledged(id, outcome)) => self.acknowledged(id, outcome),
+                Ok(Happening::Sent(id)) => sender.flight.sent(id),
+                Ok(Happening::Acknowledged(id, outcome)) => {
+                    self.progressed = true;
+                    sender.flight.acknowledged(id, outcome);
+                }
                 Ok(Happening::Left) => return End::Left,
                 Ok(_) => {}
                 Err(fault) => return End::Lost(fault),
             }
         }
     }
+}
 
+impl Flight {
     fn sent(&mut self, id: u16) {
         if let Some(Item::Parcel(mut parcel)) = self.handed.pop_front() {
             if !parcel.written {
@@ -463,6 +556,17 @@ impl Connection<'_> {
                 parcel.lose(ErrorKind::Backend, &why);
             }
         }
+    }
+}
+
+/// Waits until held messages may be sent.
+async fn released(hold: Option<tokio::time::Instant>, status: &Status) {
+    let Some(hold) = hold else {
+        return;
+    };
+    tokio::select! {
+        () = tokio::time::sleep_until(hold) => {}
+        () = status.remembered() => {}
     }
 }
 

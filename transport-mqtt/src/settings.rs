@@ -73,10 +73,10 @@ pub(crate) const OPTIONS: &[OptionHelp] = &[
     ),
     option(
         "will_topic",
-        "",
+        "none",
         "topic of a last will; sent by the broker when the subscribing connection is lost",
     ),
-    option("will_payload", "", "payload of the last will"),
+    option("will_payload", "none", "payload of the last will"),
     option("will_qos", "1", "QoS of the last will: 0, 1 or 2"),
     option("will_retain", "true", "whether the last will is retained"),
     option(
@@ -86,17 +86,17 @@ pub(crate) const OPTIONS: &[OptionHelp] = &[
     ),
     option(
         "cert",
-        "",
+        "none",
         "file with the client certificate chain (PEM, `mqtts`)",
     ),
     option(
         "key",
-        "",
+        "none",
         "file with the key of the client certificate (PEM, `mqtts`)",
     ),
     option(
         "alpn",
-        "",
+        "none",
         "application protocol to offer, such as `mqtt` (`mqtts`)",
     ),
     option(
@@ -368,8 +368,8 @@ impl Settings {
             ("client_id", self.client_id.clone()),
             ("nodelay", "true".to_owned()),
             ("connections", "2 (publishing, subscribing)".to_owned()),
-            ("max_payload", format!("{} B", self.max_payload)),
-            ("max_packet", format!("{} B", self.max_packet())),
+            ("max_payload", self.max_payload.to_string()),
+            ("max_packet", self.max_packet().to_string()),
             ("inflight", self.inflight.to_string()),
             ("keep_alive", format!("{:?}", self.keep_alive)),
             ("session", format!("{:?}", self.session).to_lowercase()),
@@ -574,7 +574,7 @@ mod tests {
         for option in OPTIONS {
             if matches!(
                 option.key,
-                "client_id" | "ca" | "cert" | "key" | "alpn" | "will_topic"
+                "client_id" | "ca" | "cert" | "key" | "alpn" | "will_topic" | "will_payload"
             ) {
                 continue;
             }

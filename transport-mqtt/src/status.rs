@@ -1,7 +1,8 @@
 //! The state of the transport's two connections as one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use transport_api::event::EventHub;
 use transport_api::{Error, Event};
 
@@ -17,11 +18,14 @@ pub(crate) enum Role {
 pub(crate) struct Status {
     hub: Arc<EventHub>,
     state: Mutex<State>,
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     up: [bool; 2],
+    /// The broker remembered the session of the subscribing connection that stands.
+    resumed: bool,
     connected: bool,
     attempt: u32,
 }
@@ -31,12 +35,13 @@ impl Status {
         Self {
             hub,
             state: Mutex::default(),
+            changed: Notify::new(),
         }
     }
 
     /// The connection stands and is ready for use.
     pub(crate) fn up(&self, role: Role) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.up[role as usize] = true;
         if state.up == [true; 2] && !state.connected {
             state.connected = true;
@@ -45,9 +50,36 @@ impl Status {
         }
     }
 
+    /// The subscribing connection stands again; `resumed` says whether the broker remembered it.
+    pub(crate) fn restored(&self, resumed: bool) {
+        self.lock().resumed = resumed;
+        self.up(Role::Subscribe);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until it is known that the broker remembered our subscriptions, and so those of others.
+    pub(crate) async fn remembered(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let known = {
+                let state = self.lock();
+                state.up[Role::Subscribe as usize] && state.resumed
+            };
+            if known {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The connection ended.
     pub(crate) fn down(&self, role: Role, cause: &Arc<Error>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.up[role as usize] = false;
         if state.connected {
             state.connected = false;
@@ -60,7 +92,7 @@ impl Status {
 
     /// The connection is about to be tried again; `attempt` counts from 1.
     pub(crate) fn retry(&self, attempt: u32, cause: &Arc<Error>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         if attempt > state.attempt {
             state.attempt = attempt;
             if attempt.is_power_of_two() {

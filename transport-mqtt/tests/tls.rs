@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use side::{config, listen, opaque, open, topic, within};
 use tempfile::TempDir;
 use transport_api::{
@@ -52,7 +52,9 @@ impl Authority {
     /// A certificate in PEM for the key in the PEM text `key`, which may be in PKCS#8 only.
     fn certify(&self, names: &[&str], key: &KeyPair) -> String {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        let params = CertificateParams::new(names).unwrap();
+        let mut params = CertificateParams::new(names).unwrap();
+        // A subject like that of the authority would look self-signed.
+        params.distinguished_name.push(DnType::CommonName, "a peer");
         params.signed_by(key, &self.issuer).unwrap().pem()
     }
 
