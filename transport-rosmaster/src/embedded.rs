@@ -11,7 +11,7 @@ use dxr::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use transport_api::{Error, ErrorKind, Host, Result};
+use transport_api::{Error, ErrorKind, Host, Result, TransportConfig};
 
 use crate::address::Endpoint;
 use crate::http::{CallError, Caller, Responder, Server};
@@ -35,7 +35,9 @@ const CALLER: &str = "/master";
 
 /// A running master on the loopback interface.
 pub(crate) struct Embedded {
-    server: Server,
+    address: SocketAddr,
+    /// Present until it is stopped.
+    server: Option<Server>,
     shared: Arc<Shared>,
 }
 
@@ -72,27 +74,54 @@ impl Embedded {
         let server = Server::start(listener, Api(Arc::clone(&shared))).map_err(failed)?;
         let probing = Arc::clone(&shared);
         lock(&shared.tasks).spawn(async move { probe(probing).await });
-        Ok(Self { server, shared })
+        Ok(Self {
+            address: server.address(),
+            server: Some(server),
+            shared,
+        })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.server.address()
+    /// The configuration of a node at this master, like `config`, which asked for it.
+    pub(crate) fn join(&self, config: &TransportConfig) -> Result<TransportConfig> {
+        let joined = TransportConfig::parse(&format!(
+            "rosmaster://{}?max_payload={}",
+            self.address,
+            config.max_payload()
+        ))?;
+        let options = config.options().iter().filter(|(key, _)| *key != "port");
+        let joined = options.fold(joined, |joined, (key, value)| {
+            joined.with_option(key, value)
+        });
+        Ok(joined.with_peer(config.peer().clone()))
+    }
+
+    /// Stops it; the port is free when this returns.
+    pub(crate) async fn end(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop().await;
+        }
+        let mut tasks = std::mem::take(&mut *lock(&self.shared.tasks));
+        tasks.shutdown().await;
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // They hold what holds them.
+        lock(&self.shared.tasks).abort_all();
     }
 }
 
 #[async_trait]
 impl Host for Embedded {
-    async fn stop(self: Box<Self>) {
-        let Self { server, shared } = *self;
-        server.stop().await;
-        let mut tasks = std::mem::take(&mut *lock(&shared.tasks));
-        tasks.shutdown().await;
+    async fn stop(mut self: Box<Self>) {
+        self.end().await;
     }
 }
 
 impl fmt::Debug for Embedded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Embedded({})", self.server.address())
+        write!(f, "Embedded({})", self.address)
     }
 }
 

@@ -8,7 +8,7 @@
 //! | URL | |
 //! |---|---|
 //! | `rosmaster://host:11311` | a node at the master on `host` |
-//! | `rosmaster:embedded` | a master in this process, started by [`Factory`]'s `meet` |
+//! | `rosmaster:embedded` | a master in this process |
 //!
 //! The data connections are this crate's own, since a stalled or cut connection must neither
 //! disturb the others nor be forgotten; `docs/transports/rosmaster.md` says what is guaranteed.
@@ -45,9 +45,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use transport_api::config::DEFAULT_MAX_PAYLOAD;
-use transport_api::{
-    About, Error, Meeting, PeerId, Placement, Result, Transport, TransportConfig, TransportFactory,
-};
+use transport_api::{About, Meeting, PeerId, Result, Transport, TransportConfig, TransportFactory};
 
 use crate::embedded::Embedded;
 use crate::options::Options;
@@ -75,7 +73,7 @@ impl TransportFactory for Factory {
             examples: &[
                 "rosmaster:embedded",
                 "rosmaster://localhost:11311",
-                "rosmaster://10.0.0.1:11311?ip=10.0.0.2&metadata=false",
+                "rosmaster://10.0.0.1:11311?ip=10.0.0.2&metadata=off",
             ],
             capabilities: transport::capabilities(DEFAULT_MAX_PAYLOAD, true),
             options: options::HELP,
@@ -83,39 +81,30 @@ impl TransportFactory for Factory {
     }
 
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
-        if config.url().path() == EMBEDDED {
-            return Err(Error::config(format!(
-                "`{config}` asks for a master to be started; let `meet` start it and open one of \
-                 the addresses it returns"
-            )));
+        if !is_embedded(config) {
+            return Ok(Arc::new(RosMaster::open(config, None).await?));
         }
-        Ok(Arc::new(RosMaster::open(config).await?))
+        let master = Embedded::start(Options::of(config)?.port).await?;
+        let config = master.join(config)?;
+        Ok(Arc::new(RosMaster::open(&config, Some(master)).await?))
     }
 
     async fn meet(&self, config: &TransportConfig) -> Result<Meeting> {
         let options = Options::of(config)?;
-        if config.url().has_host() || config.url().path() != EMBEDDED {
-            let mut meeting = Meeting::external(config);
-            // Two nodes of one name would shut each other down.
-            meeting.second = meeting.second.with_peer(PeerId::random());
-            return Ok(meeting);
+        let mut meeting = Meeting::external(config);
+        if is_embedded(config) {
+            let master = Embedded::start(options.port).await?;
+            meeting = Meeting::external(&master.join(config)?);
+            meeting.host = Some(Box::new(master));
         }
-        let master = Embedded::start(options.port).await?;
-        let mut joined = TransportConfig::parse(&format!(
-            "rosmaster://{}?max_payload={}",
-            master.address(),
-            config.max_payload()
-        ))?;
-        for (key, value) in config.options().iter().filter(|(key, _)| *key != "port") {
-            joined = joined.with_option(key, value);
-        }
-        Ok(Meeting {
-            first: joined.clone().with_peer(config.peer().clone()),
-            second: joined.with_peer(PeerId::random()),
-            placement: Placement::Anywhere,
-            host: Some(Box::new(master)),
-        })
+        // Two nodes of one name would shut each other down.
+        meeting.second = meeting.second.with_peer(PeerId::random());
+        Ok(meeting)
     }
+}
+
+fn is_embedded(config: &TransportConfig) -> bool {
+    !config.url().has_host() && config.url().path() == EMBEDDED
 }
 
 fn implementation() -> String {

@@ -27,7 +27,7 @@ use crate::header::{ANY, Type};
 use crate::http::{Caller, Server};
 use crate::master::{Master, Role, SystemState};
 use crate::name;
-use crate::options::Options;
+use crate::options::{Options, Switch};
 use crate::peers;
 use crate::publication::{Outlet, Publication};
 use crate::slave::Slave;
@@ -91,9 +91,9 @@ impl Node {
                 format!("ROS master at {endpoint}: {text}; start one, or use `rosmaster:embedded`"),
             )
         };
-        let stream = timeout(options.timeout, endpoint.connect())
+        let stream = timeout(options.connect_timeout, endpoint.connect())
             .await
-            .map_err(|_| unreachable(format!("no answer within {:?}", options.timeout)))?
+            .map_err(|_| unreachable(format!("no answer within {:?}", options.connect_timeout)))?
             .map_err(|error| unreachable(error.to_string()).with_source(error))?;
         let ends = stream
             .local_addr()
@@ -120,7 +120,7 @@ impl Node {
             uri: Endpoint::new(&advertised.host, port).uri(),
             host: advertised.host.clone(),
             data: data.local_addr().map_err(bound)?,
-            master: Master::new(endpoint.clone(), &name, options.timeout),
+            master: Master::new(endpoint.clone(), &name, options.connect_timeout),
             name,
             max_payload: config.max_payload(),
             graph: Graph::default(),
@@ -180,7 +180,7 @@ impl Node {
     }
 
     pub(crate) fn timeout(&self) -> Duration {
-        self.options.timeout
+        self.options.connect_timeout
     }
 
     pub(crate) fn poll(&self) -> Duration {
@@ -192,7 +192,7 @@ impl Node {
     }
 
     pub(crate) fn metadata(&self) -> bool {
-        self.options.metadata
+        self.options.metadata == Switch::On
     }
 
     pub(crate) fn max_payload(&self) -> usize {
@@ -328,13 +328,13 @@ impl Node {
     /// any more are not waited for.
     async fn meet(&self, publication: &Publication, outlet: &Outlet, topic: &str) {
         let mut audience = publication.audience();
-        let deadline = Instant::now() + self.options.timeout;
+        let deadline = Instant::now() + self.options.connect_timeout;
         let Ok(state) = self.master.system_state().await else {
             return;
         };
         let mut dead = JoinSet::new();
         for node in state.nodes(Role::Subscriber, topic) {
-            let (node, limit) = (node.clone(), self.options.timeout);
+            let (node, limit) = (node.clone(), self.options.connect_timeout);
             let uri = self.master.lookup_node(&node).await;
             dead.spawn(async move { slave_is_dead(uri.ok(), limit).await.then_some(node) });
         }
@@ -408,7 +408,7 @@ impl Node {
             self.leave(&subscription, id);
             return Err(error);
         }
-        subscription.settled(self.options.timeout).await;
+        subscription.settled(self.options.connect_timeout).await;
         Ok((subscription, id, reception))
     }
 
@@ -431,10 +431,12 @@ impl Node {
     pub(crate) async fn left(&self, topic: &TopicName) -> Result<()> {
         let topic = name::topic(topic);
         let told = self.graph.unregistered(Role::Subscriber, &topic);
-        timeout(self.options.timeout, told).await.map_err(|_| {
-            let text = format!("the master could not be told that `{topic}` is unsubscribed");
-            Error::new(ErrorKind::Timeout, "unsubscribe", text)
-        })
+        timeout(self.options.connect_timeout, told)
+            .await
+            .map_err(|_| {
+                let text = format!("the master could not be told that `{topic}` is unsubscribed");
+                Error::new(ErrorKind::Timeout, "unsubscribe", text)
+            })
     }
 
     /// Tells that the number of subscribers of a topic has changed.

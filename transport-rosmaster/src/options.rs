@@ -5,15 +5,23 @@ use std::time::Duration;
 use serde::Deserialize;
 use transport_api::{Error, OptionHelp, Result, TransportConfig};
 
+/// An option that is on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
 /// The options, with their defaults.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
     pub(crate) hostname: Option<String>,
     pub(crate) ip: Option<std::net::IpAddr>,
-    pub(crate) metadata: bool,
+    pub(crate) metadata: Switch,
     #[serde(with = "humantime_serde")]
-    pub(crate) timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     #[serde(with = "humantime_serde")]
     pub(crate) poll: Duration,
     #[serde(with = "humantime_serde")]
@@ -27,8 +35,8 @@ impl Default for Options {
         Self {
             hostname: None,
             ip: None,
-            metadata: true,
-            timeout: Duration::from_secs(5),
+            metadata: Switch::On,
+            connect_timeout: Duration::from_secs(5),
             poll: Duration::from_secs(1),
             silence: Duration::from_secs(6),
             port: None,
@@ -50,11 +58,11 @@ pub(crate) const HELP: &[OptionHelp] = &[
     },
     OptionHelp {
         key: "metadata",
-        default: "true",
-        help: "send metadata as a trailer behind each message, which ROS nodes ignore",
+        default: "on",
+        help: "`on`: metadata is sent as a trailer behind each message, which ROS nodes ignore; `off`",
     },
     OptionHelp {
-        key: "timeout",
+        key: "connect_timeout",
         default: "5s",
         help: "longest wait for the master, a node or a connection",
     },
@@ -88,7 +96,11 @@ impl Options {
             return Err(Error::config("option `hostname` is empty"));
         }
         for (key, value, least) in [
-            ("timeout", options.timeout, Duration::from_millis(10)),
+            (
+                "connect_timeout",
+                options.connect_timeout,
+                Duration::from_millis(10),
+            ),
             ("poll", options.poll, Duration::from_millis(10)),
             // The kernel counts keep-alive probes in seconds.
             ("silence", options.silence, Duration::from_secs(4)),
@@ -120,16 +132,17 @@ mod tests {
 
     #[test]
     fn wrong_options_are_refused_with_their_name() {
-        let options = read("ip=10.0.0.1&timeout=200ms&metadata=false").unwrap();
+        let options = read("ip=10.0.0.1&connect_timeout=200ms&metadata=off").unwrap();
         assert_eq!(options.advertised().as_deref(), Some("10.0.0.1"));
-        assert!(!options.metadata);
+        assert_eq!(options.metadata, Switch::Off);
         for (query, name) in [
             ("ip=car", "`ip`"),
             ("hostname=a&ip=10.0.0.1", "`hostname` and `ip`"),
             ("hostname=", "`hostname`"),
-            ("timeout=0s", "`timeout`"),
+            ("connect_timeout=0s", "`connect_timeout`"),
             ("silence=1s", "`silence`"),
-            ("metdata=false", "did you mean `metadata`?"),
+            ("metadata=false", "`metadata`"),
+            ("metdata=off", "did you mean `metadata`?"),
         ] {
             let error = read(query).unwrap_err().to_string();
             assert!(error.contains(name), "{query}: {error}");
@@ -146,6 +159,6 @@ mod tests {
             assert!(!text.contains("unknown"), "{}", option.key);
         }
         assert_eq!(HELP.len(), 7);
-        assert_eq!(defaults.timeout, Duration::from_secs(5));
+        assert_eq!(defaults.connect_timeout, Duration::from_secs(5));
     }
 }

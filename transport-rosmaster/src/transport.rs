@@ -1,7 +1,7 @@
 //! The transport: one ROS node.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +10,7 @@ use transport_api::{
     Subscriber, TopicFilter, TopicName, Transport, TransportConfig, TransportInfo,
 };
 
+use crate::embedded::Embedded;
 use crate::link::PATIENCE;
 use crate::node::Node;
 use crate::publisher::TopicPublisher;
@@ -21,6 +22,8 @@ pub(crate) struct RosMaster {
     node: Arc<Node>,
     info: TransportInfo,
     capabilities: Capabilities,
+    /// The master that was started for this transport alone.
+    master: Mutex<Option<Embedded>>,
 }
 
 /// What a node can do.
@@ -37,7 +40,8 @@ pub(crate) fn capabilities(max_payload: usize, metadata: bool) -> Capabilities {
 }
 
 impl RosMaster {
-    pub(crate) async fn open(config: &TransportConfig) -> Result<Self> {
+    /// Opens a node; `master` ends with it.
+    pub(crate) async fn open(config: &TransportConfig, master: Option<Embedded>) -> Result<Self> {
         let node = Node::start(config).await?;
         let (host, port) = node.data();
         let setting = |key: &str, value: String| (key.to_owned(), value);
@@ -50,9 +54,12 @@ impl RosMaster {
                 setting("api", node.uri().to_owned()),
                 setting("data", format!("{host}:{port}")),
                 setting("nodelay", "true".to_owned()),
-                setting("metadata", node.metadata().to_string()),
+                setting(
+                    "metadata",
+                    if node.metadata() { "on" } else { "off" }.to_owned(),
+                ),
                 setting("max_payload", node.max_payload().to_string()),
-                setting("timeout", format!("{:?}", node.timeout())),
+                setting("connect_timeout", format!("{:?}", node.timeout())),
                 setting("poll", format!("{:?}", node.poll())),
                 setting("silence", format!("{:?}", node.silence())),
                 setting("patience", format!("{PATIENCE:?}")),
@@ -62,6 +69,7 @@ impl RosMaster {
             capabilities: capabilities(node.max_payload(), node.metadata()),
             node,
             info,
+            master: Mutex::new(master),
         })
     }
 }
@@ -121,7 +129,16 @@ impl Transport for RosMaster {
     }
 
     async fn close(&self, deadline: Duration) -> CloseReport {
-        self.node.close(deadline).await
+        let report = self.node.close(deadline).await;
+        let master = self
+            .master
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut master) = master {
+            master.end().await;
+        }
+        report
     }
 
     fn as_any(&self) -> &dyn Any {

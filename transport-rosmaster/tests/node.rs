@@ -105,7 +105,7 @@ fn stamped(seq: u32, stamp: u32) -> Bytes {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_metadata_the_header_identifies_messages() {
     let (config, host) = master().await;
-    let config = config.with_option("metadata", "false");
+    let config = config.with_option("metadata", "off");
     let bare_type = Schema::new("test_msgs/Bare", [8; 16], "uint32 seq\n");
     let stamped_type = Schema::new("test_msgs/Stamped", [7; 16], "std_msgs/Header header\n");
     let (sender, receiver) = (
