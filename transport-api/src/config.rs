@@ -116,6 +116,8 @@ pub struct TransportConfig {
     url: Url,
     options: BTreeMap<String, String>,
     peer: PeerId,
+    /// Whether the URL names the peer.
+    named: bool,
     max_payload: usize,
 }
 
@@ -134,10 +136,11 @@ impl TransportConfig {
                 scheme.chars().take(40).collect::<String>().escape_debug()
             ))
         })?;
-        if let Some(fragment) = parsed.fragment() {
-            return Err(Error::config(format!(
-                "transport URL has a fragment `#{fragment}`"
-            )));
+        if parsed.fragment().is_some() {
+            // Not repeated: it is what follows an unescaped `#` in a password.
+            return Err(Error::config(
+                "transport URL has a `#`; write %23 for one in a password",
+            ));
         }
         let mut options = BTreeMap::new();
         for (key, value) in parsed.query_pairs() {
@@ -154,10 +157,12 @@ impl TransportConfig {
             url,
             options,
             peer: PeerId::random(),
+            named: false,
             max_payload: DEFAULT_MAX_PAYLOAD,
         };
         if let Some(peer) = config.options.remove("peer") {
             config.peer = PeerId::parse(&peer)?;
+            config.named = true;
         }
         if let Some(limit) = config.options.remove("max_payload") {
             let size: ByteSize = limit
@@ -197,7 +202,18 @@ impl TransportConfig {
     #[must_use]
     pub fn with_peer(mut self, peer: PeerId) -> Self {
         self.peer = peer;
+        self.named = true;
         self
+    }
+
+    /// The same under another peer name, unless it was given one.
+    #[must_use]
+    pub fn with_default_peer(self, peer: PeerId) -> Self {
+        if self.named {
+            self
+        } else {
+            self.with_peer(peer)
+        }
     }
 
     /// The same with one option set.

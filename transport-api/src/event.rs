@@ -126,6 +126,7 @@ impl EventHub {
                 push(&backlog, Event::PeerAlive(peer.clone()), false);
             }
         }
+        hub.readers.retain(|reader| reader.strong_count() > 0);
         hub.readers.push(Arc::downgrade(&backlog));
         Events(backlog)
     }

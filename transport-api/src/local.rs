@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -105,6 +105,7 @@ impl TransportFactory for Factory {
             peer: config.peer().clone(),
             hub: EventHub::default(),
             closed: AtomicBool::new(false),
+            waiting: Mutex::default(),
             accepted: AtomicU64::new(0),
             report: Mutex::new(None),
         });
@@ -173,6 +174,8 @@ struct Member {
     peer: PeerId,
     hub: EventHub,
     closed: AtomicBool,
+    /// Publishers that wait for room.
+    waiting: Mutex<Vec<Waker>>,
     accepted: AtomicU64,
     report: Mutex<Option<CloseReport>>,
 }
@@ -180,6 +183,18 @@ struct Member {
 impl Member {
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    fn wake_at_close(&self, cx: &Context<'_>) {
+        let mut waiting = lock(&self.waiting);
+        crate::queue::enlist(&mut waiting, cx);
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        std::mem::take(&mut *lock(&self.waiting))
+            .into_iter()
+            .for_each(Waker::wake);
     }
 }
 
@@ -207,7 +222,8 @@ impl Channel {
     }
 
     /// Delivers to every subscriber, or, if one of them blocks and is full, to none.
-    fn deliver(&self, arrived: Arrived) -> Result<(), Arrived> {
+    fn deliver(&self, arrived: Arrived, retain: bool) -> Result<(), Arrived> {
+        // Held to the end: who subscribes meanwhile finds the message either here or retained.
         let outlets = self.outlets();
         let blocking = |inlet: &Inlet| inlet.overflow() == Overflow::Block;
         for (n, (_, inlet)) in outlets.iter().enumerate() {
@@ -217,6 +233,9 @@ impl Channel {
                 }
                 return Err(arrived);
             }
+        }
+        if retain {
+            *lock(&self.retained) = Some(arrived.clone());
         }
         let hand = |inlet: &Inlet, arrived: Arrived| {
             if blocking(inlet) {
@@ -302,10 +321,12 @@ impl Space {
         let number = state.next;
         state.next += 1;
         for channel in state.channels.values().filter(|c| filter.matches(&c.topic)) {
-            if let Some(retained) = lock(&channel.retained).clone() {
-                drop(inlet.offer(retained));
-            }
-            channel.change(|outlets| outlets.push((number, inlet.clone())));
+            channel.change(|outlets| {
+                if let Some(retained) = lock(&channel.retained).clone() {
+                    drop(inlet.offer(retained));
+                }
+                outlets.push((number, inlet.clone()));
+            });
         }
         state.subscriptions.push(Subscription {
             number,
@@ -408,7 +429,7 @@ impl Transport for Local {
         // Nothing is ever under way: an accepted message is in its subscribers' queues.
         let mut report = lock(&self.member.report);
         *report.get_or_insert_with(|| {
-            self.member.closed.store(true, Ordering::Release);
+            self.member.close();
             self.space.leave(&self.member);
             self.member.hub.emit(Event::Closed);
             let flushed = self.member.accepted.load(Ordering::Relaxed);
@@ -476,12 +497,8 @@ impl Publisher for LocalPublisher {
             payload,
             meta,
         };
-        let retained = self.granted.retain.then(|| arrived.clone());
-        match self.channel.deliver(arrived) {
+        match self.channel.deliver(arrived, self.granted.retain) {
             Ok(()) => {
-                if retained.is_some() {
-                    *lock(&self.channel.retained) = retained;
-                }
                 count(&self.counters.accepted, 1);
                 count(&self.counters.bytes, bytes as u64);
                 self.member.accepted.fetch_add(1, Ordering::Relaxed);
@@ -513,12 +530,15 @@ impl Publisher for LocalPublisher {
     }
 
     async fn ready(&self) -> Result<()> {
-        poll_fn(|cx| self.channel.poll_room(cx)).await;
-        if self.member.is_closed() {
-            Err(Error::closed("publish"))
-        } else {
-            Ok(())
-        }
+        poll_fn(|cx| {
+            // Registered before looking, so that a close in between is not missed.
+            self.member.wake_at_close(cx);
+            if self.member.is_closed() {
+                return Poll::Ready(Err(Error::closed("publish")));
+            }
+            self.channel.poll_room(cx).map(Ok)
+        })
+        .await
     }
 
     async fn flush(&self, _until: Stage) -> Result<()> {

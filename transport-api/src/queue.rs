@@ -67,6 +67,20 @@ struct State<T> {
     closed: bool,
 }
 
+/// Adds the task to those that are woken, once. Tasks that gave up waiting stay in the list, so it
+/// is emptied when it grows long: who still waits comes back.
+pub(crate) fn enlist(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
+    if waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+        return;
+    }
+    if waiting.len() == MOST_WAITING {
+        waiting.drain(..).for_each(Waker::wake);
+    }
+    waiting.push(cx.waker().clone());
+}
+
+const MOST_WAITING: usize = 64;
+
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -153,13 +167,7 @@ impl<T> Producer<T> {
         if state.items.len() + state.reserved < self.0.depth {
             return Poll::Ready(true);
         }
-        if !state
-            .waiting
-            .iter()
-            .any(|waker| waker.will_wake(cx.waker()))
-        {
-            state.waiting.push(cx.waker().clone());
-        }
+        enlist(&mut state.waiting, cx);
         Poll::Pending
     }
 

@@ -156,14 +156,19 @@ impl Edge {
                 next = receive(&mut *self.scans, &mut *self.clouds) => next,
             };
             match next {
-                Some((kind, Ok(sample))) => self.stage.answer(kind, sample).await,
+                Some((kind, Ok(sample))) => tokio::select! {
+                    biased;
+                    // A transport that cannot send must not hold up the end.
+                    _ = stop.wait_for(|stop| *stop) => break,
+                    () = self.stage.answer(kind, sample) => {}
+                },
                 Some((_, Err(error))) => tracing::error!(%error, "scans are not received"),
                 None => break,
             }
         }
         let flushed = self.stage.publisher.flush(Stage::Written);
         // The transport may be closed already; then there is nothing left to flush.
-        let _ = tokio::time::timeout(Duration::from_secs(1), flushed).await;
+        let _ = tokio::time::timeout(FLUSH, flushed).await;
         Report {
             scans: self.scans.counters(),
             clouds: self.clouds.counters(),
@@ -260,6 +265,9 @@ impl DetectionStage {
         }
     }
 }
+
+/// How long the last answers may take to leave when the edge ends.
+const FLUSH: Duration = Duration::from_millis(300);
 
 /// Logs the first, the second, the fourth, the eighth … of a kind of failure.
 fn warn_sometimes(count: u64, sample: &Sample, error: &dyn fmt::Display) {

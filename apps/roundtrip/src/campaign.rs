@@ -14,6 +14,7 @@ use crate::child::Child;
 use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::log;
 use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
@@ -32,18 +33,19 @@ const EDGE_START: Duration = Duration::from_secs(60);
 /// How long a child may take to stop when a trial is over.
 const END: Duration = Duration::from_secs(10);
 
-/// The same after a stop was asked for, so that everything is gone within 3 s: the vehicle first,
-/// then the others.
-const END_STOPPED: [Duration; 2] = [Duration::from_millis(1_600), Duration::from_millis(900)];
+/// The same after a stop was asked for, for the vehicle and then for edge and host, one after the
+/// other: everything is gone within 3 s.
+const END_STOPPED: [Duration; 2] = [Duration::from_millis(1_500), Duration::from_millis(700)];
 
 pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCode, Failure> {
     if args.full {
         args.load.samples = FULL;
     }
+    log::start("warn");
     let stop = signal::stop(false)?;
     let arms = arms(registry, &args)?;
     // Mistakes in what all arms share are found before anything is started.
-    args.load.feed()?;
+    args.load.feed(args.detection.convention())?;
     args.quality.topics()?;
     let environment = Environment::read();
     if !environment.optimised {

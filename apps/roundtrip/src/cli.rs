@@ -63,7 +63,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct FormatArgs {
     /// Print JSON.
-    #[arg(long)]
+    #[arg(long, env = "ROUNDTRIP_JSON")]
     pub(crate) json: bool,
 }
 
@@ -178,6 +178,9 @@ pub(crate) struct SupervisionArgs {
     pub(crate) supervised: bool,
 }
 
+/// Most scans of a trial: more than a day at 10 Hz. Each one is recorded in memory.
+const MOST: u64 = 1_000_000;
+
 /// What is sent, and how often.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
@@ -204,12 +207,19 @@ pub(crate) struct LoadArgs {
         long,
         value_name = "N",
         default_value_t = 100,
+        value_parser = clap::value_parser!(u64).range(1..=MOST),
         env = "ROUNDTRIP_SAMPLES"
     )]
     pub(crate) samples: u64,
 
     /// Scans sent before, to warm up.
-    #[arg(long, value_name = "N", default_value_t = 20, env = "ROUNDTRIP_WARMUP")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u64).range(..=MOST),
+        env = "ROUNDTRIP_WARMUP"
+    )]
     pub(crate) warmup: u64,
 
     /// Send packets, converted at the edge, or clouds, converted before.
@@ -323,7 +333,7 @@ pub(crate) enum Angles {
 pub(crate) struct TransportUrl(TransportConfig);
 
 impl TransportUrl {
-    /// The configuration under the peer name `peer`, unless the URL names one.
+    /// The configuration.
     pub(crate) fn config(&self) -> &TransportConfig {
         &self.0
     }
@@ -393,7 +403,7 @@ impl std::fmt::Display for DetectorChoice {
 
 impl LoadArgs {
     /// Prepares what is sent.
-    pub(crate) fn feed(&self) -> Result<Feed, Failure> {
+    pub(crate) fn feed(&self, convention: Convention) -> Result<Feed, Failure> {
         let what = format!("source `{}`", self.source);
         let spec: SourceSpec = self
             .source
@@ -415,12 +425,17 @@ impl LoadArgs {
                 None => break,
             }
         }
-        tracing::info!(source = self.source, statistics = %source.statistics(), "source read");
+        let statistics = source.statistics();
+        tracing::info!(source = self.source, %statistics, "source read");
+        if let Some(packets) = statistics.truncated_after {
+            tracing::warn!("{what} is truncated after {packets} packets; those before are used");
+        }
         for (n, scan) in scans.iter_mut().enumerate() {
             *scan = downsample(scan, self.size, self.seed.wrapping_add(n as u64))
                 .map_err(|error| Failure::new(&what, error))?;
         }
-        Feed::new(scans, self.data_type.into()).map_err(|error| Failure::new(what, error))
+        Feed::new(scans, self.data_type.into(), convention)
+            .map_err(|error| Failure::new(what, error))
     }
 }
 
@@ -504,6 +519,7 @@ pub(crate) fn record(
         "prefix": quality.prefix,
         "detector": detection.detector.to_string(),
         "threads": detection.threads,
+        "convention": format!("{:?}", detection.convention()),
         "edge_clock_offset_ns": detection.edge_clock_offset,
     })
 }

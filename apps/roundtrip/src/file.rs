@@ -359,6 +359,35 @@ mod tests {
     }
 
     #[test]
+    fn no_text_brings_the_reader_down() {
+        let seed = "rate = 20\n[vehicle]\ntransport = [\"local:a\"]\nsize = 5 # \u{e4}\n";
+        let mut state = 1u64;
+        for _ in 0..2_000 {
+            let mut bytes = seed.as_bytes().to_vec();
+            for _ in 0..4 {
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                let at = (state >> 33) as usize % bytes.len();
+                match state >> 62 {
+                    0 => bytes[at] = (state >> 20) as u8,
+                    1 => bytes.truncate(at.max(1)),
+                    2 => bytes.insert(at, (state >> 24) as u8),
+                    _ => drop(bytes.remove(at.min(bytes.len() - 2))),
+                }
+                if bytes.len() < 2 {
+                    bytes.extend_from_slice(b"a = 1");
+                }
+            }
+            // Either it is read or the error names the file.
+            let text = String::from_utf8_lossy(&bytes);
+            if let Err(failure) = with_file(Cli::command(), Path::new("rt.toml"), &text) {
+                assert!(failure.to_string().starts_with("rt.toml"), "{failure}");
+            }
+        }
+    }
+
+    #[test]
     fn a_misspelt_variable_under_our_prefix_is_refused() {
         let command = Cli::command();
         let check = |name: &str| check_environment(&command, std::iter::once(name.into()));

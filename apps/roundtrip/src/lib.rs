@@ -23,6 +23,7 @@ mod doctor;
 mod environment;
 mod failure;
 mod file;
+mod log;
 mod resources;
 mod results;
 mod sides;

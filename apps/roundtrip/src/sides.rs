@@ -14,6 +14,7 @@ use vehicle::Progress;
 use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, QualityArgs, VehicleArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::log;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
 use crate::supervision::{EdgeReport, Report, Usage, tell};
@@ -23,19 +24,7 @@ use crate::table;
 const CLOSE: Duration = Duration::from_secs(2);
 
 /// The same when it was told to stop: it must be gone within 3 s.
-const CLOSE_STOPPED: Duration = Duration::from_millis(500);
-
-fn start_log(supervised: bool) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        tracing_subscriber::EnvFilter::new(if supervised { "info" } else { "warn" })
-    });
-    // It fails only where a log was started before, which then stays.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .try_init();
-}
+const CLOSE_STOPPED: Duration = Duration::from_millis(300);
 
 /// Tells a supervisor about a failure as well as the caller.
 fn reported<T>(result: Result<T, Failure>, supervised: bool) -> Result<T, Failure> {
@@ -54,7 +43,7 @@ async fn open(
     side: &str,
     stop: &mut watch::Receiver<bool>,
 ) -> Result<Option<Arc<dyn Transport>>, Failure> {
-    let config = config.clone().with_peer(cli::peer(side)?);
+    let config = config.clone().with_default_peer(cli::peer(side)?);
     let transport = tokio::select! {
         transport = registry.open(&config) => transport?,
         _ = stop.wait_for(|stop| *stop) => return Ok(None),
@@ -84,7 +73,7 @@ async fn close(transport: &Arc<dyn Transport>, stop: &watch::Receiver<bool>) {
 
 pub(crate) async fn vehicle(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    start_log(supervised);
+    log::start(if supervised { "info" } else { "warn" });
     reported(measure(registry, args).await, supervised)
 }
 
@@ -104,7 +93,7 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
         clock: Clock::start(),
     };
     let record = cli::record(&args.load, &args.quality, &args.detection);
-    let feed = args.load.feed()?;
+    let feed = args.load.feed(args.detection.convention())?;
     let inside = match args.with_edge {
         false => None,
         true => match open(registry, &config, "edge", &mut stop).await? {
@@ -174,7 +163,7 @@ const HANDSHAKE: u64 = 20;
 
 pub(crate) async fn edge(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    start_log(supervised);
+    log::start(if supervised { "info" } else { "warn" });
     reported(serve(registry, args).await, supervised)
 }
 
@@ -249,7 +238,7 @@ impl RunningEdge {
             .task
             .await
             .map_err(|error| Failure::new("end the edge", error))??;
-        self.transport.close(CLOSE_STOPPED).await;
+        close(&self.transport, &self.stop.subscribe()).await;
         Ok(EdgeReport {
             report,
             detector: self.detector,
@@ -260,7 +249,7 @@ impl RunningEdge {
 
 pub(crate) async fn host(registry: &Registry, args: HostArgs) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    start_log(supervised);
+    log::start(if supervised { "info" } else { "warn" });
     reported(attend(registry, args).await, supervised)
 }
 
@@ -268,7 +257,10 @@ async fn attend(registry: &Registry, args: HostArgs) -> Result<ExitCode, Failure
     let supervised = args.supervision.supervised;
     let mut stop = signal::stop(supervised)?;
     let config = cli::required(args.transport)?;
-    let meeting = registry.meet(&config).await?;
+    let meeting = tokio::select! {
+        meeting = registry.meet(&config) => meeting?,
+        _ = stop.wait_for(|stop| *stop) => return Ok(ExitCode::SUCCESS),
+    };
     if supervised {
         tell(&Report::Meeting {
             first: meeting.first.expose(),

@@ -25,8 +25,8 @@ fn program(name: &str, variable: &str) -> Option<PathBuf> {
     }
 }
 
-/// Runs the main job over `url` with the flags of `more` and checks that nothing was lost.
-async fn run_over(url: &str, more: &[&str]) {
+/// Runs the main job over `url` with the flags of `more`; whether it succeeded, and its summary.
+async fn run(url: &str, more: &[&str]) -> (bool, Value) {
     let results = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_roundtrip"))
         .args(["run", "--samples=20", "--warmup=5", "--rate=20"])
@@ -38,8 +38,7 @@ async fn run_over(url: &str, more: &[&str]) {
         .output()
         .await
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{url} {more:?}: {text}");
+    println!("{}", String::from_utf8_lossy(&output.stderr));
     let folder = std::fs::read_dir(results.path())
         .unwrap()
         .next()
@@ -48,7 +47,13 @@ async fn run_over(url: &str, more: &[&str]) {
         .path();
     let summary = std::fs::read_to_string(folder.join("summary.json")).unwrap();
     let summary: Value = serde_json::from_str(&summary).unwrap();
-    let arm = &summary["arms"][0];
+    (output.status.success(), summary["arms"][0].clone())
+}
+
+/// Runs the main job and checks that nothing was lost.
+async fn run_over(url: &str, more: &[&str]) {
+    let (success, arm) = run(url, more).await;
+    assert!(success, "{url} {more:?}: {arm:#}");
     assert_eq!(arm["answered"], 20, "{url} {more:?}: {arm:#}");
     assert_eq!(
         arm["losses_by_direction"]["up"], 0,
@@ -84,6 +89,37 @@ async fn the_main_job_runs_over_mosquitto_at_every_guarantee() {
         run_over(&url, &[&format!("--qos={qos}")]).await;
     }
     run_over(&url, &["--data-type=cloud"]).await;
+    broker.stop().await;
+}
+
+/// A broker that takes a message and throws it away shows as loss, never as a latency.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_broker_swallows_is_reported_as_lost() {
+    let Some(mosquitto) = program("mosquitto", "ROUNDTRIP_MOSQUITTO") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mosquitto.conf");
+    let broker = Server::start(move |port| {
+        let text = format!(
+            "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
+             message_size_limit 524288\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let mut command = Command::new(&mosquitto);
+        command.arg("-c").arg(&file);
+        command
+    })
+    .await
+    .unwrap();
+    let url = format!("mqtt://{}", broker.address());
+    run_over(&url, &["--qos=at-least-once"]).await;
+    let (success, arm) = run(&url, &["--qos=at-least-once", "--data-type=cloud"]).await;
+    assert!(!success, "{arm:#}");
+    assert_eq!(arm["offered"], 20, "{arm:#}");
+    assert_eq!(arm["answered"], 0, "{arm:#}");
+    assert_eq!(arm["lost"], 20, "{arm:#}");
+    assert!(arm["total_ns"].is_null(), "{arm:#}");
     broker.stop().await;
 }
 

@@ -37,11 +37,14 @@ pub(crate) struct Answers<'a> {
     clock: Clock,
     progress: &'a dyn Fn(Progress),
     noted: HashMap<u64, Answer>,
+    /// The first scan whose answer is noted; answers to earlier ones are late echoes.
+    from: u64,
     /// The answer that came last: the scan's number and the edge's own number.
     last: Option<EchoPoint>,
     missed_before: u64,
     unrelated: u64,
     undecodable: u64,
+    refused: u64,
 }
 
 /// An answered scan: its number, and how many answers the edge had sent before.
@@ -64,23 +67,26 @@ impl<'a> Answers<'a> {
             clock,
             progress,
             noted: HashMap::new(),
+            from: u64::MAX,
             last: None,
             missed_before: 0,
             unrelated: 0,
             undecodable: 0,
+            refused: 0,
         }
     }
 
-    /// Forgets the answers so far: what follows is the trial.
-    pub(crate) fn begin(&mut self) {
-        self.noted.clear();
+    /// Notes the answers to scan `from` and later ones: they are the trial.
+    pub(crate) fn begin(&mut self, from: u64) {
+        self.from = from;
         self.missed_before = self.subscriber.counters().missed;
     }
 
     /// Receives and notes one answer. Cancel-safe.
     ///
     /// # Errors
-    /// The subscription has ended, or the edge publishes another type.
+    /// The subscription has ended. An arrival that the transport refuses, such as another type from a
+    /// foreign publisher, is counted and not an error.
     pub(crate) async fn next(&mut self) -> Result<()> {
         let sample = self.subscriber.recv().await;
         let reply_in = self.clock.now();
@@ -89,7 +95,11 @@ impl<'a> Answers<'a> {
                 self.note(sample, reply_in);
                 Ok(())
             }
-            Some(Err(error)) => Err(error),
+            Some(Err(error)) => {
+                self.refused += 1;
+                tracing::warn!(%error, count = self.refused, "arrival refused");
+                Ok(())
+            }
             None => Err(Error::closed("receive answers")),
         }
     }
@@ -128,6 +138,9 @@ impl<'a> Answers<'a> {
                 sent: scan.seq,
                 edge: id.seq,
             });
+        }
+        if scan.seq < self.from {
+            return;
         }
         self.noted.insert(
             scan.seq,
@@ -175,6 +188,10 @@ impl<'a> Answers<'a> {
         self.undecodable
     }
 
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
     pub(crate) fn counters(&self) -> SubscriberCounters {
         self.subscriber.counters()
     }
@@ -213,24 +230,35 @@ impl Echo {
         answers: &mut Answers<'_>,
         deadline: Instant,
     ) -> Result<Option<EchoPoint>> {
-        while Instant::now() < deadline {
-            let id = sequence.next_id();
-            let _token = self
-                .publisher
-                .publish(Message::new(self.payload.clone()).with_id(id))
-                .await?;
-            let wait = tokio::time::sleep(TRY);
-            tokio::pin!(wait);
+        let begun = sequence.count();
+        let end = tokio::time::sleep_until(deadline.into());
+        tokio::pin!(end);
+        loop {
+            let message = Message::new(self.payload.clone()).with_id(sequence.next_id());
+            tokio::select! {
+                biased;
+                () = stopped(&mut self.stop) => return Ok(None),
+                // A queue that stays full must not hold up the end.
+                token = self.publisher.publish(message) => drop(token?),
+                () = &mut end => break,
+            }
+            let again = tokio::time::sleep(TRY);
+            tokio::pin!(again);
             loop {
                 tokio::select! {
                     biased;
                     () = stopped(&mut self.stop) => return Ok(None),
                     answer = answers.next() => answer?,
-                    () = &mut wait => break,
+                    () = &mut again => break,
+                    () = &mut end => break,
                 }
-                if answers.last.is_some_and(|last| last.sent == id.seq) {
+                // The answer to any try will do: a slow one may take longer than a try.
+                if answers.last.is_some_and(|last| last.sent >= begun) {
                     return Ok(answers.last);
                 }
+            }
+            if end.is_elapsed() {
+                break;
             }
         }
         Err(Error::new(

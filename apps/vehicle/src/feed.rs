@@ -30,11 +30,16 @@ enum Frames {
 }
 
 impl Feed {
-    /// A loop of `scans`, sent as `data_type`. An empty list gives empty scans.
+    /// A loop of `scans`, sent as `data_type`; clouds are converted by `convention`. An empty list
+    /// gives empty scans.
     ///
     /// # Errors
     /// A scan holds a packet that is not a VLP-32C data packet.
-    pub fn new(scans: Vec<VelodyneScan>, data_type: DataType) -> Result<Self, ConvertError> {
+    pub fn new(
+        scans: Vec<VelodyneScan>,
+        data_type: DataType,
+        convention: Convention,
+    ) -> Result<Self, ConvertError> {
         let frame_id = scans
             .first()
             .map_or("velodyne".into(), |scan| scan.header.frame_id.clone());
@@ -52,7 +57,7 @@ impl Feed {
                 empty: empty.encode(),
             },
             DataType::Cloud => {
-                let mut converter = Converter::new(Convention::RosCompat);
+                let mut converter = Converter::new(convention);
                 let empty = converter.convert(&empty)?.encode();
                 let clouds = scans.iter().map(|scan| converter.convert(scan));
                 Self {

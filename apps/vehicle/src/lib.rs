@@ -118,9 +118,9 @@ pub async fn drive(
         // Stopped before the edge was there: nothing was measured.
         return Ok(Trial::interrupted(publisher.counters(), answers.counters()));
     };
-    answers.begin();
 
     let first = sequence.count();
+    answers.begin(first);
     let ids = (0..total).map(|_| sequence.next_id()).collect();
     let clock = settings.clock;
     let sender = Sender {
@@ -169,6 +169,7 @@ pub async fn drive(
         interrupted,
         unrelated: answers.unrelated(),
         undecodable: answers.undecodable(),
+        refused: answers.refused(),
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })

@@ -50,6 +50,8 @@ pub struct Trial {
     pub unrelated: u64,
     /// Answers that were no object lists.
     pub undecodable: u64,
+    /// Arrivals that the transport refused, such as another type.
+    pub refused: u64,
     /// The publisher of scans.
     pub publisher: PublisherCounters,
     /// The subscriber of object lists.
@@ -68,6 +70,7 @@ impl Trial {
             interrupted: true,
             unrelated: 0,
             undecodable: 0,
+            refused: 0,
             publisher,
             subscriber,
         }
