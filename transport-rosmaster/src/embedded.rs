@@ -41,10 +41,13 @@ pub(crate) struct Embedded {
     shared: Arc<Shared>,
 }
 
+/// Values to tell, by method and subject.
+type Letters = BTreeMap<(&'static str, String), Value>;
+
 struct Shared {
     registry: Mutex<Registry>,
     /// What each node still has to be told, by its address. A node with an entry has a task.
-    letters: Mutex<HashMap<String, BTreeMap<(&'static str, String), Value>>>,
+    letters: Mutex<HashMap<String, Letters>>,
     tasks: Mutex<JoinSet<()>>,
 }
 

@@ -1,4 +1,5 @@
 //! The conformance suite, with an embedded and with a real master.
+#![allow(clippy::unwrap_used)]
 
 mod links;
 

@@ -1,4 +1,5 @@
 //! The embedded master, as its clients see it on the wire.
+#![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
 

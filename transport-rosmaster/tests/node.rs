@@ -1,4 +1,5 @@
 //! What a node does beyond the suite's contract.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! TCP_NODELAY, read from the sockets themselves; alone in its process, so that all are ours.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, clippy::unwrap_used)]
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
