@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
         let start = Instant::now();
-        let _ = questions.publish(Message::new(payload.clone())).await?;
+        drop(questions.publish(Message::new(payload.clone())).await?);
         pongs.recv().await.ok_or("the subscription has ended")??;
         times.push(start.elapsed());
     }

@@ -70,23 +70,6 @@ impl Parcel {
     }
 }
 
-/// What goes through the connection.
-#[derive(Debug)]
-enum Item {
-    Parcel(Parcel),
-    /// The announcement of this peer, or its withdrawal.
-    Presence,
-}
-
-impl Item {
-    fn parcel(self) -> Option<Parcel> {
-        match self {
-            Self::Parcel(parcel) => Some(parcel),
-            Self::Presence => None,
-        }
-    }
-}
-
 /// Publishing: everything that outlives a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -105,8 +88,8 @@ pub(crate) struct Sender {
 #[derive(Debug)]
 struct Flight {
     /// Given to the client library and not written yet, in order. One at a time: more would be
-    /// out of reach of the overflow policy.
-    handed: VecDeque<Item>,
+    /// out of reach of the overflow policy. `None` is the announcement of this peer.
+    handed: VecDeque<Option<Parcel>>,
     /// Written and not acknowledged yet.
     ledger: Ledger<Parcel>,
 }
@@ -273,7 +256,7 @@ impl Sender {
         self.backlog.close(&mut self.outlets, 0);
         let why = "the transport was closed before it was delivered";
         let mut count = 0;
-        let handed = self.flight.handed.drain(..).filter_map(Item::parcel);
+        let handed = self.flight.handed.drain(..).flatten();
         for parcel in self.flight.ledger.drain().chain(handed) {
             count += 1;
             parcel.lose(ErrorKind::Closed, why);
@@ -384,7 +367,7 @@ impl Backlog {
 
     /// Puts back what the connection did not deliver, in order.
     fn recover(&mut self, mut flight: Flight) {
-        let handed = flight.handed.into_iter().filter_map(Item::parcel);
+        let handed = flight.handed.into_iter().flatten();
         let mut order: VecDeque<_> = flight.ledger.drain().chain(handed).collect();
         order.append(&mut self.again);
         for parcel in order {
@@ -488,7 +471,7 @@ impl Connection {
                                                 settings.metadata,
                                             )
                                             .await;
-                                        sender.flight.handed.push_back(Item::Parcel(parcel));
+                                        sender.flight.handed.push_back(Some(parcel));
                                     }
                                 }
                                 None => {
@@ -531,7 +514,7 @@ impl Connection {
 
 impl Flight {
     fn sent(&mut self, id: u16) {
-        if let Some(Item::Parcel(mut parcel)) = self.handed.pop_front() {
+        if let Some(Some(mut parcel)) = self.handed.pop_front() {
             if !parcel.written {
                 parcel.line.written(parcel.message.payload.len());
                 parcel.written = true;
@@ -573,7 +556,7 @@ async fn released(hold: Option<tokio::time::Instant>, status: &Status) {
 /// Announces this peer, or withdraws that with an empty payload.
 async fn present(
     requests: &Requests,
-    handed: &mut VecDeque<Item>,
+    handed: &mut VecDeque<Option<Parcel>>,
     settings: &Settings,
     state: Bytes,
 ) {
@@ -581,7 +564,7 @@ async fn present(
         let topic = format!("{presence}/{}", settings.peer);
         let message = Message::new(state);
         requests.publish(&topic, 0, true, &message, false).await;
-        handed.push_back(Item::Presence);
+        handed.push_back(None);
     }
 }
 

@@ -130,12 +130,12 @@ impl Dialer {
         let (requests, mut wire) = match settings.version {
             Version::V5 => {
                 let (client, events) = v5::AsyncClient::new(self.options5(role, clean), REQUESTS);
-                (Requests::V5(client), Wire::V5(events))
+                (Requests::V5(client), Wire::V5(Box::new(events)))
             }
             Version::V3 => {
                 let (client, mut events) = AsyncClient::new(self.options3(role, clean), REQUESTS);
                 events.set_network_options(self.network());
-                (Requests::V3(client), Wire::V3(events))
+                (Requests::V3(client), Wire::V3(Box::new(events)))
             }
         };
         wire.hold(held);
@@ -352,8 +352,8 @@ fn enclosed(message: &Message) -> Bytes {
 
 /// The event loop of one connection.
 pub(crate) enum Wire {
-    V5(v5::EventLoop),
-    V3(rumqttc::EventLoop),
+    V5(Box<v5::EventLoop>),
+    V3(Box<rumqttc::EventLoop>),
 }
 
 impl Wire {

@@ -57,14 +57,15 @@ impl Embedded {
     }
 }
 
-/// Mosquitto in a process of its own. Its stock settings but for the port and TCP_NODELAY.
+/// Mosquitto in a process of its own, as `docs/transports/mqtt.md` advises to configure it.
 async fn mosquitto() -> Result<Server, Unavailable> {
     let program = server::find("mosquitto", "ROUNDTRIP_MOSQUITTO", "scripts/install-peers")?;
     let folder = tempfile::tempdir().expect("a folder for the configuration");
     Server::start(move |port| {
         let file = folder.path().join("mosquitto.conf");
         let lines = format!(
-            "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nuser root\n"
+            "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
+             max_inflight_messages 1000\nuser root\n"
         );
         std::fs::write(&file, lines).expect("the configuration is written");
         let mut command = tokio::process::Command::new(&program);

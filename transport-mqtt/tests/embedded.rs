@@ -79,15 +79,19 @@ async fn limits_of_client_and_embedded_broker_are_one_setting() {
         .unwrap();
     let payload = bytes(CLOUD);
     for _ in 0..100 {
-        let _ = within(publisher.publish(Message::new(payload.clone())))
-            .await
-            .unwrap();
+        drop(
+            within(publisher.publish(Message::new(payload.clone())))
+                .await
+                .unwrap(),
+        );
         assert!(within(subscriber.recv()).await.unwrap().unwrap().payload == payload);
     }
     let largest = bytes(16 << 20);
-    let _ = within(publisher.publish(Message::new(largest.clone())))
-        .await
-        .unwrap();
+    drop(
+        within(publisher.publish(Message::new(largest.clone())))
+            .await
+            .unwrap(),
+    );
     assert!(within(subscriber.recv()).await.unwrap().unwrap().payload == largest);
     match publisher.try_publish(Message::new(bytes((16 << 20) + 1))) {
         Err(Refused {
@@ -121,9 +125,11 @@ async fn embedded_broker_does_not_keep_what_was_delivered() {
     let payload = bytes(CLOUD);
     let mut warm = 0;
     for round in 0..400 {
-        let _ = within(publisher.publish(Message::new(payload.clone())))
-            .await
-            .unwrap();
+        drop(
+            within(publisher.publish(Message::new(payload.clone())))
+                .await
+                .unwrap(),
+        );
         within(subscriber.recv()).await.unwrap().unwrap();
         if round == 100 {
             warm = resident();
@@ -227,7 +233,7 @@ async fn every_socket_sends_without_delay() {
         .publisher(&topic("a"), &opaque(), Qos::blocking())
         .await
         .unwrap();
-    let _ = publisher.publish(Message::new("hello")).await.unwrap();
+    drop(publisher.publish(Message::new("hello")).await.unwrap());
     within(subscriber.recv()).await.unwrap().unwrap();
     // Two connections of each side, with both of their ends in this process.
     assert_eq!(sockets(), (8, 0));
@@ -285,7 +291,7 @@ async fn embedded_broker_starts_and_stops_twenty_times_on_one_port() {
             .publisher(&topic("a"), &opaque(), Qos::blocking())
             .await
             .unwrap();
-        let _ = publisher.publish(Message::new("hello")).await.unwrap();
+        drop(publisher.publish(Message::new("hello")).await.unwrap());
         within(subscriber.recv()).await.unwrap().unwrap();
         meeting.end().await;
         // The port is free at once.
@@ -301,7 +307,7 @@ async fn one_transport_can_have_a_broker_of_its_own() {
         .publisher(&topic("a"), &opaque(), Qos::blocking())
         .await
         .unwrap();
-    let _ = publisher.publish(Message::new("to myself")).await.unwrap();
+    drop(publisher.publish(Message::new("to myself")).await.unwrap());
     assert_eq!(
         within(subscriber.recv()).await.unwrap().unwrap().payload,
         "to myself"
@@ -537,7 +543,7 @@ async fn overlapping_filters_each_receive_a_message_once() {
         let mut ids = Sequence::random();
         for n in 0..5 {
             let message = Message::new(n.to_string()).with_id(ids.next_id());
-            let _ = publisher.publish(message).await.unwrap();
+            drop(publisher.publish(message).await.unwrap());
         }
         for subscriber in &mut subscribers {
             for n in 0..5 {
@@ -571,7 +577,7 @@ async fn messages_of_foreign_clients_arrive_with_empty_metadata() {
         let damaged: &[u8] = b"RT\x01\xff";
         for payload in [&b"plain text"[..], damaged, b"", b"R"] {
             let message = Message::new(payload.to_vec()).with_id(ids.next_id());
-            let _ = publisher.publish(message).await.unwrap();
+            drop(publisher.publish(message).await.unwrap());
         }
         for expected in [&b"plain text"[..], damaged, b"", b"R"] {
             if version == "3.1.1" && expected == damaged {

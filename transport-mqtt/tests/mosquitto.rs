@@ -42,7 +42,7 @@ async fn every_number_accepted_across_a_broker_crash_arrives_or_is_counted() {
         let mut tokens = Vec::new();
         // What comes before the first arrival would not be counted.
         let first = Message::new("first").with_id(ids.next_id());
-        let _ = publisher.publish(first).await.unwrap();
+        drop(publisher.publish(first).await.unwrap());
         within(subscriber.recv()).await.unwrap().unwrap();
         for n in 0..200 {
             if n == 100 {

@@ -1,5 +1,7 @@
 //! Promises of `mqtts`.
 #![cfg(feature = "tls")]
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
 
 #[path = "side/mosquitto.rs"]
 mod mosquitto;

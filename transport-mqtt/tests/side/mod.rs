@@ -1,6 +1,7 @@
 //! What the tests share: two transports that meet, and waiting with a watchdog.
 
-#![allow(dead_code)]
+// Not every test program uses all of it; helpers of tests may unwrap as tests do.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::future::Future;
 use std::sync::Arc;
