@@ -78,6 +78,8 @@
 //!   it is not.
 //! * A fixture that is not available (its program is not installed) is shown as ignored; with
 //!   `CONFORMANCE_REQUIRE=all` in the environment it fails.
+//! * A step that waits in vain fails after 30 s and says what it waited for; `CONFORMANCE_PATIENCE`
+//!   sets fewer seconds for hunting a fault.
 //! * Fewer than thirty checks that really run are a failure of their own.
 //!
 //! What each check promises is written in `docs/contract.md` under the check's name.

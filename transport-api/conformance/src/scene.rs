@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::future::Future;
 use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -21,8 +21,15 @@ use crate::fixture::{Fixture, Unavailable};
 use crate::link::LinkControl;
 use crate::server::ServerControl;
 
-/// How long one step may take: a watchdog, far above what it takes on a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one step may take: a watchdog, far above what it takes on a loaded machine. Whoever
+/// hunts a fault may set `CONFORMANCE_PATIENCE` to fewer seconds.
+pub(crate) fn patience() -> Duration {
+    static PATIENCE: OnceLock<Duration> = OnceLock::new();
+    *PATIENCE.get_or_init(|| {
+        let seconds = std::env::var("CONFORMANCE_PATIENCE").ok();
+        Duration::from_secs(seconds.and_then(|s| s.parse().ok()).unwrap_or(30))
+    })
+}
 
 /// How long a check watches for what must not happen. Too short a time lets a fault pass on a
 /// loaded machine; it never makes a check fail.
@@ -265,9 +272,9 @@ pub(crate) fn deep() -> Qos {
 
 /// Waits with a watchdog.
 pub(crate) async fn wait<T>(what: &str, future: impl Future<Output = T>) -> Outcome<T> {
-    tokio::time::timeout(PATIENCE, future)
+    tokio::time::timeout(patience(), future)
         .await
-        .map_err(|_| Failure(format!("waited {} s for {what}", PATIENCE.as_secs())))
+        .map_err(|_| Failure(format!("waited {} s for {what}", patience().as_secs())))
 }
 
 /// Looks once and drops the future.

@@ -83,7 +83,7 @@ async fn close_flushes_within_deadline(scene: &Scene) -> Outcome {
             Err(refused) => return Err(Failure(format!("{refused:?}"))),
         }
     }
-    let report = wait("a close", second.close(crate::scene::PATIENCE)).await?;
+    let report = wait("a close", second.close(crate::scene::patience())).await?;
     ensure!(
         report.abandoned == 0 && report.flushed <= COUNT,
         "{COUNT} were accepted: {report:?}"
