@@ -20,6 +20,9 @@ use crate::header::Type;
 /// again.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long a subscriber may take to answer the end of the connection with its own end.
+const FAREWELL: Duration = Duration::from_secs(5);
+
 /// What the subscriber does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
@@ -159,7 +162,7 @@ impl Link {
                 // The subscriber sees the end behind the last message, and answers with its own end
                 // once it has read up to there. Only then may the connection be taken apart.
                 if SockRef::from(&stream).shutdown(Shutdown::Write).is_ok() {
-                    gone(&stream).await;
+                    let _ = tokio::time::timeout(FAREWELL, gone(&stream)).await;
                 }
             }
             Err(error) => {

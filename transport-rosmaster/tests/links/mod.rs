@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -152,7 +152,7 @@ impl Network {
             let mut passing = JoinSet::new();
             while let Ok((near, _)) = listener.accept().await {
                 while passing.try_join_next().is_some() {}
-                let (relay, network) = (relay.clone(), network.clone());
+                let (relay, network) = (relay.clone(), Weak::clone(&network));
                 passing.spawn(async move {
                     let rewrite = |text: &str, request: bool| match network.upgrade() {
                         Some(state) => Network(state).rewrite(&relay, text, request),
