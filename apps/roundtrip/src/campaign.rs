@@ -11,10 +11,11 @@ use tokio::sync::watch;
 use transport_api::{Registry, TransportConfig};
 
 use crate::child::Child;
-use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs};
+use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs, TransportUrl};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::log;
+use crate::output::say;
 use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
@@ -39,13 +40,13 @@ const END_STOPPED: [Duration; 2] = [Duration::from_millis(1_500), Duration::from
 
 pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCode, Failure> {
     if args.full {
-        args.load.samples = FULL;
+        args.load.samples.get_or_insert(FULL);
     }
     log::start("warn");
     let stop = signal::stop(false)?;
     let arms = arms(registry, &args)?;
     // Mistakes in what all arms share are found before anything is started.
-    args.load.feed(args.detection.convention())?;
+    args.load.check()?;
     args.quality.topics()?;
     let environment = Environment::read();
     if !environment.optimised {
@@ -76,9 +77,9 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         })?;
     }
     let text = table::of_arms(results.arms());
+    say!("{}", text.trim_end());
     results.finish(&text)?;
-    print!("{text}");
-    println!("raw data and summary: {}", results.folder().display());
+    say!("raw data and summary: {}", results.folder().display());
     let complete = !*stop.borrow() && results.arms().iter().all(Arm::is_complete);
     Ok(if complete {
         ExitCode::SUCCESS
@@ -89,11 +90,8 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
 
 /// The transports to compare, each under a label of its own.
 fn arms(registry: &Registry, args: &RunArgs) -> Result<Vec<(String, TransportConfig)>, Failure> {
-    let mut configs: Vec<TransportConfig> = args
-        .transports
-        .iter()
-        .map(|url| url.config().clone())
-        .collect();
+    let urls = args.transports.iter().map(TransportUrl::config);
+    let mut configs = urls.collect::<Result<Vec<_>, _>>()?;
     if configs.is_empty() {
         let mut transports = registry.transports();
         // The baseline without a network comes first.
@@ -298,7 +296,7 @@ impl Trial<'_> {
     }
 
     fn bar(&self) -> ProgressBar {
-        let bar = ProgressBar::new(self.args.load.samples);
+        let bar = ProgressBar::new(self.args.load.samples());
         // The template is ours, and a test renders it.
         if let Ok(style) = ProgressStyle::with_template(BAR) {
             bar.set_style(style);
@@ -319,7 +317,7 @@ fn flags_of_load(load: &LoadArgs) -> Vec<String> {
     vec![
         format!("--source={}", load.source),
         format!("--rate={}", load.rate),
-        format!("--samples={}", load.samples),
+        format!("--samples={}", load.samples()),
         format!("--warmup={}", load.warmup),
         format!("--data-type={}", name(load.data_type)),
         format!("--size={}", load.size),

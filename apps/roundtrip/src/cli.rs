@@ -10,6 +10,7 @@ use latency_timeline::Clock;
 use lidar_detector::{Detector, FixedDelay, Neural};
 use lidar_sensor::source::SourceSpec;
 use lidar_sensor::{Convention, downsample};
+use tokio::sync::watch;
 use transport_api::{PeerId, Qos, TransportConfig};
 use vehicle::{DataType, Feed};
 
@@ -89,8 +90,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) detection: DetectionArgs,
 
-    /// The study's protocol: 600 samples.
-    #[arg(long, conflicts_with = "samples", env = "ROUNDTRIP_FULL")]
+    /// The study's protocol: 600 samples, unless --samples says otherwise.
+    #[arg(long, env = "ROUNDTRIP_FULL")]
     pub(crate) full: bool,
 
     /// Folder below which a folder for this run is made.
@@ -178,6 +179,9 @@ pub(crate) struct SupervisionArgs {
     pub(crate) supervised: bool,
 }
 
+/// Scans measured unless something else is asked for.
+const SAMPLES: u64 = 100;
+
 /// Most scans of a trial: more than a day at 10 Hz. Each one is recorded in memory.
 const MOST: u64 = 1_000_000;
 
@@ -198,19 +202,20 @@ pub(crate) struct LoadArgs {
         long,
         value_name = "HZ",
         default_value_t = 10.0,
+        value_parser = rate,
+        allow_negative_numbers = true,
         env = "ROUNDTRIP_RATE"
     )]
     pub(crate) rate: f64,
 
-    /// Scans measured.
+    /// Scans measured; 100 by default.
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 100,
         value_parser = clap::value_parser!(u64).range(1..=MOST),
         env = "ROUNDTRIP_SAMPLES"
     )]
-    pub(crate) samples: u64,
+    pub(crate) samples: Option<u64>,
 
     /// Scans sent before, to warm up.
     #[arg(
@@ -281,7 +286,13 @@ pub(crate) struct DetectionArgs {
     pub(crate) detector: DetectorChoice,
 
     /// Threads of the neural network.
-    #[arg(long, value_name = "N", default_value_t = 2, env = "ROUNDTRIP_THREADS")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = lidar_detector::DEFAULT_THREADS,
+        value_parser = threads,
+        env = "ROUNDTRIP_THREADS"
+    )]
     pub(crate) threads: usize,
 
     /// Angle convention of the conversion.
@@ -328,36 +339,32 @@ pub(crate) enum Angles {
     Precise,
 }
 
-/// A transport URL that parses; its options are checked when it is opened.
+/// A transport URL. It is parsed when it is used: an error of the command line's own parser would
+/// repeat the text, and with it a password.
 #[derive(Clone)]
-pub(crate) struct TransportUrl(TransportConfig);
+pub(crate) struct TransportUrl(String);
 
 impl TransportUrl {
-    /// The configuration.
-    pub(crate) fn config(&self) -> &TransportConfig {
-        &self.0
+    /// The configuration; its options are checked when it is opened.
+    pub(crate) fn config(&self) -> Result<TransportConfig, Failure> {
+        Ok(TransportConfig::parse(&self.0)?)
     }
 }
 
 impl std::fmt::Debug for TransportUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl From<TransportConfig> for TransportUrl {
-    fn from(config: TransportConfig) -> Self {
-        Self(config)
+        match TransportConfig::parse(&self.0) {
+            Ok(config) => config.fmt(f),
+            Err(error) => error.fmt(f),
+        }
     }
 }
 
 impl FromStr for TransportUrl {
-    type Err = String;
+    type Err = std::convert::Infallible;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        TransportConfig::parse(text)
-            .map(Self)
-            .map_err(|error| error.message().to_owned())
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
     }
 }
 
@@ -365,9 +372,29 @@ impl FromStr for TransportUrl {
 pub(crate) fn required(transport: Option<TransportUrl>) -> Result<TransportConfig, Failure> {
     let missing = "no transport; give --transport URL, such as `mqtt://broker:1883` (see \
                    `roundtrip transports`)";
-    transport
-        .map(|TransportUrl(config)| config)
-        .ok_or_else(|| Failure::usage(missing))
+    transport.ok_or_else(|| Failure::usage(missing))?.config()
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate >= SLOWEST && rate <= FASTEST => Ok(rate),
+        _ => Err(format!(
+            "give a number of scans a second from {SLOWEST} to {FASTEST}"
+        )),
+    }
+}
+
+const SLOWEST: f64 = 0.01;
+const FASTEST: f64 = 10_000.0;
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads) if (1..=lidar_detector::MAX_THREADS).contains(&threads) => Ok(threads),
+        _ => Err(format!(
+            "give a number from 1 to {}",
+            lidar_detector::MAX_THREADS
+        )),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -402,8 +429,42 @@ impl std::fmt::Display for DetectorChoice {
 }
 
 impl LoadArgs {
-    /// Prepares what is sent.
-    pub(crate) fn feed(&self, convention: Convention) -> Result<Feed, Failure> {
+    /// Scans measured.
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples.unwrap_or(SAMPLES)
+    }
+
+    /// Prepares what is sent, which may take long; `None` if told to stop meanwhile.
+    pub(crate) async fn feed(
+        &self,
+        convention: Convention,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Option<Feed>, Failure> {
+        let load = self.clone();
+        let prepared = tokio::task::spawn_blocking(move || load.prepare(convention));
+        tokio::select! {
+            feed = prepared => {
+                feed.map_err(|error| Failure::new("prepare the source", error))?.map(Some)
+            }
+            _ = stop.wait_for(|stop| *stop) => Ok(None),
+        }
+    }
+
+    /// Looks for mistakes without preparing anything.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let what = format!("source `{}`", self.source);
+        let spec: SourceSpec = self
+            .source
+            .parse()
+            .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
+        if let SourceSpec::Recording { .. } = &spec {
+            let first = spec.open().and_then(|mut source| source.next_scan());
+            first.map_err(|error| Failure::new(what, error))?;
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, convention: Convention) -> Result<Feed, Failure> {
         let what = format!("source `{}`", self.source);
         let spec: SourceSpec = self
             .source
@@ -510,7 +571,7 @@ pub(crate) fn record(
     serde_json::json!({
         "source": load.source,
         "rate_hz": load.rate,
-        "samples": load.samples,
+        "samples": load.samples(),
         "warmup": load.warmup,
         "data_type": DataType::from(load.data_type),
         "size_percent": load.size,

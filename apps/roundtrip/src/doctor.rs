@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::allocator;
 use crate::environment::{Environment, program};
 use crate::failure::Failure;
+use crate::output::say;
 
 #[derive(Serialize)]
 struct Finding {
@@ -23,17 +24,18 @@ pub(crate) fn print(as_json: bool) -> Result<ExitCode, Failure> {
         let value = serde_json::json!({ "environment": environment, "findings": findings });
         let text = serde_json::to_string_pretty(&value)
             .map_err(|error| Failure::new("print JSON", error))?;
-        println!("{text}");
+        say!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("roundtrip {}", environment.roundtrip);
-    println!("  kernel                  {}", environment.kernel);
-    println!(
+    say!("roundtrip {}", environment.roundtrip);
+    say!("  kernel                  {}", environment.kernel);
+    say!(
         "  processor               {} x {}",
-        environment.cpus, environment.cpu
+        environment.cpus,
+        environment.cpu
     );
     if let Some(memory) = environment.memory {
-        println!(
+        say!(
             "  memory                  {:.1} GiB",
             memory as f64 / f64::from(1u32 << 30)
         );
@@ -45,14 +47,14 @@ pub(crate) fn print(as_json: bool) -> Result<ExitCode, Failure> {
             &environment.tcp_congestion_control,
         ),
     ] {
-        println!("  {name:23} {}", value.as_deref().unwrap_or("unknown"));
+        say!("  {name:23} {}", value.as_deref().unwrap_or("unknown"));
     }
     if !environment.optimised {
-        println!("  built without optimisation: figures are not to be used; build with --release");
+        say!("  built without optimisation: figures are not to be used; build with --release");
     }
     for finding in findings {
         let mark = if finding.found { "yes" } else { "no " };
-        println!("  {mark} {:20} {}", finding.what, finding.detail);
+        say!("  {mark} {:20} {}", finding.what, finding.detail);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,6 +24,7 @@ mod environment;
 mod failure;
 mod file;
 mod log;
+mod output;
 mod resources;
 mod results;
 mod sides;

@@ -96,14 +96,8 @@ pub(crate) enum Figure {
 impl Arm {
     /// Whether every offered scan was answered.
     pub(crate) fn is_complete(&self) -> bool {
-        self.outcome.as_ref().is_ok_and(|outcome| {
-            outcome
-                .trial
-                .as_ref()
-                .is_some_and(|trial| !trial.interrupted)
-                && !outcome.samples().is_empty()
-                && outcome.count(Status::Answered) == outcome.samples().len()
-        })
+        let outcome = self.outcome.as_ref();
+        outcome.is_ok_and(|outcome| outcome.trial.as_ref().is_some_and(Trial::is_complete))
     }
 
     fn summary(&self) -> Value {

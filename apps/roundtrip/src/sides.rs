@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use edge::Edge;
-use latency_timeline::{Clock, Status};
+use latency_timeline::Clock;
 use tokio::sync::watch;
 use transport_api::{Placement, Registry, Transport, TransportConfig};
 use vehicle::Progress;
@@ -15,6 +15,7 @@ use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, QualityArgs, VehicleAr
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::log;
+use crate::output::say;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
 use crate::supervision::{EdgeReport, Report, Usage, tell};
@@ -88,12 +89,15 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
         rate: args.load.rate,
         handshake: HANDSHAKE,
         warmup: args.load.warmup,
-        samples: args.load.samples,
+        samples: args.load.samples(),
         ready_timeout: args.load.ready_timeout,
         clock: Clock::start(),
     };
     let record = cli::record(&args.load, &args.quality, &args.detection);
-    let feed = args.load.feed(args.detection.convention())?;
+    let convention = args.detection.convention();
+    let Some(feed) = args.load.feed(convention, &mut stop).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     let inside = match args.with_edge {
         false => None,
         true => match open(registry, &config, "edge", &mut stop).await? {
@@ -116,7 +120,7 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
     let info = transport.info().clone();
     close(&transport, &stop).await;
     let trial = driven?;
-    let answered = trial.count(Status::Answered);
+    let complete = trial.is_complete();
     if supervised {
         let usage = Usage::so_far();
         tell(&Report::Trial {
@@ -135,7 +139,7 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
         };
         show(arm, args.results.as_deref(), record)?;
     }
-    Ok(if answered > 0 {
+    Ok(if complete {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -145,16 +149,16 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
 /// Prints the table of one trial and keeps its data in a folder below `results`.
 fn show(arm: Arm, results: Option<&Path>, settings: serde_json::Value) -> Result<(), Failure> {
     let Some(base) = results else {
-        print!("{}", table::of_arms(&[arm]));
+        say!("{}", table::of_arms(&[arm]).trim_end());
         return Ok(());
     };
     let mut results = Results::create(base, Environment::read(), settings)?;
     results.arm_folder(&arm.label)?;
     results.add(arm)?;
     let text = table::of_arms(results.arms());
+    say!("{}", text.trim_end());
     results.finish(&text)?;
-    print!("{text}");
-    println!("raw data and summary: {}", results.folder().display());
+    say!("raw data and summary: {}", results.folder().display());
     Ok(())
 }
 
@@ -178,7 +182,7 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
     if supervised {
         tell(&Report::Ready);
     } else {
-        println!("edge ready on {config}; stop with Ctrl-C");
+        say!("edge ready on {config}; stop with Ctrl-C");
     }
     // The sender lives as long as the runtime, so this ends by a stop only.
     let _ = stop.wait_for(|stop| *stop).await;
@@ -187,7 +191,7 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
         tell(&Report::Edge(report));
     } else {
         let done = report.report;
-        println!(
+        say!(
             "answered {}, not decodable {}, not detected {}, missed {}, peak memory {:.0} MB",
             done.answered,
             done.undecodable,
@@ -268,15 +272,15 @@ async fn attend(registry: &Registry, args: HostArgs) -> Result<ExitCode, Failure
             one_process: meeting.placement == Placement::OneProcess,
         });
     } else {
-        println!("edge:    roundtrip edge --transport '{}'", meeting.first);
-        println!(
+        say!("edge:    roundtrip edge --transport '{}'", meeting.first);
+        say!(
             "vehicle: roundtrip vehicle --transport '{}'",
             meeting.second
         );
         match meeting.host {
-            Some(_) => println!("running; stop with Ctrl-C"),
+            Some(_) => say!("running; stop with Ctrl-C"),
             None => {
-                println!("nothing to run here");
+                say!("nothing to run here");
                 return Ok(ExitCode::SUCCESS);
             }
         }

@@ -5,12 +5,13 @@ use tokio::sync::{oneshot, watch};
 
 use crate::failure::Failure;
 
-/// Becomes true on SIGINT or SIGTERM and, if `supervised`, when standard input ends: a supervisor
+/// Becomes true on SIGINT, SIGTERM or SIGHUP and, if `supervised`, when standard input ends: a supervisor
 /// that goes away, however it ends, takes its children along.
 pub(crate) fn stop(supervised: bool) -> Result<watch::Receiver<bool>, Failure> {
     let fault = |error| Failure::new("listen for signals", error);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(fault)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(fault)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(fault)?;
     let (sender, receiver) = watch::channel(false);
     let end = async move {
         if supervised {
@@ -23,6 +24,7 @@ pub(crate) fn stop(supervised: bool) -> Result<watch::Receiver<bool>, Failure> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
             () = end => {}
         }
         sender.send_replace(true);

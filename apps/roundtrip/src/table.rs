@@ -13,8 +13,17 @@ pub(crate) fn of_arms(arms: &[Arm]) -> String {
         .collect();
     let mut text = render(&columns);
     for arm in arms {
-        if let Err(failure) = &arm.outcome {
-            text.push_str(&format!("{}: {failure}\n", arm.label));
+        match &arm.outcome {
+            Err(failure) => text.push_str(&format!("{}: {failure}\n", arm.label)),
+            Ok(outcome) => {
+                let reason = outcome
+                    .trial
+                    .as_ref()
+                    .and_then(|trial| trial.rejection.as_ref());
+                if let Some(reason) = reason {
+                    text.push_str(&format!("{}: scans were rejected: {reason}\n", arm.label));
+                }
+            }
         }
     }
     text
@@ -52,23 +61,40 @@ fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
     row("total, std", &|outcome| {
         millis(total(outcome).and_then(|total| total.std))
     });
+    // Without the vehicle's report nothing is known, which is not the same as none.
+    let known = |outcome: &Outcome, number: usize| match outcome.trial {
+        Some(_) => number.to_string(),
+        None => NONE.to_owned(),
+    };
     row("samples sent", &|outcome| {
-        (outcome.samples().len() - outcome.count(Status::Rejected)).to_string()
+        known(
+            outcome,
+            outcome.samples().len() - outcome.count(Status::Rejected),
+        )
     });
     row("samples received", &|outcome| {
-        outcome.count(Status::Answered).to_string()
+        known(outcome, outcome.count(Status::Answered))
     });
     row("samples lost", &|outcome| {
-        outcome.count(Status::Lost).to_string()
+        known(outcome, outcome.count(Status::Lost))
     });
-    row("of those up / down", &|outcome| {
+    row("unanswered when stopped", &|outcome| {
+        known(outcome, outcome.count(Status::Interrupted))
+    });
+    row("lost with warm-up, up / down", &|outcome| {
         let losses = outcome.trial.as_ref().and_then(|trial| trial.losses);
         losses.map_or(NONE.to_owned(), |losses| {
             format!("{} / {}", losses.up, losses.down)
         })
     });
     row("samples rejected", &|outcome| {
-        outcome.count(Status::Rejected).to_string()
+        known(outcome, outcome.count(Status::Rejected))
+    });
+    row("other arrivals", &|outcome| {
+        let trial = outcome.trial.as_ref();
+        trial.map_or(NONE.to_owned(), |trial| {
+            (trial.unrelated + trial.undecodable + trial.refused).to_string()
+        })
     });
     row("bytes up / down, mean", &|outcome| {
         let samples = outcome.samples();

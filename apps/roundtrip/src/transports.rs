@@ -7,6 +7,7 @@ use transport_api::config::COMMON_OPTIONS;
 use transport_api::{AckScope, Capabilities, Registry};
 
 use crate::failure::Failure;
+use crate::output::say;
 
 pub(crate) fn print(registry: &Registry, as_json: bool) -> Result<ExitCode, Failure> {
     let transports = registry.transports();
@@ -28,37 +29,41 @@ pub(crate) fn print(registry: &Registry, as_json: bool) -> Result<ExitCode, Fail
             json!({ "transports": list, "not-compiled-in": missing, "common": COMMON_OPTIONS });
         let text = serde_json::to_string_pretty(&value)
             .map_err(|error| Failure::new("print JSON", error))?;
-        println!("{text}");
+        say!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
     for (schemes, about) in &transports {
-        println!(
+        say!(
             "{} ({})  {}",
             about.name,
             schemes.join(", "),
             about.implementation
         );
-        println!("  {}", about.summary);
-        println!("  default   {}", about.default_url);
+        say!("  {}", about.summary);
+        say!("  default   {}", about.default_url);
         for example in about.examples {
-            println!("  example   {example}");
+            say!("  example   {example}");
         }
         for (name, value) in capabilities(&about.capabilities) {
-            println!("  {name:24} {value}");
+            say!("  {name:24} {value}");
         }
         for option in about.options {
-            println!(
+            say!(
                 "  ?{:23} {} (default {})",
-                option.key, option.help, option.default
+                option.key,
+                option.help,
+                option.default
             );
         }
-        println!();
+        say!("");
     }
-    println!("every transport");
+    say!("every transport");
     for option in COMMON_OPTIONS {
-        println!(
+        say!(
             "  ?{:23} {} (default {})",
-            option.key, option.help, option.default
+            option.key,
+            option.help,
+            option.default
         );
     }
     for (scheme, feature) in registry.missing() {
@@ -66,7 +71,7 @@ pub(crate) fn print(registry: &Registry, as_json: bool) -> Result<ExitCode, Fail
             .iter()
             .any(|(schemes, _)| schemes.contains(&scheme))
         {
-            println!("not compiled in: {scheme} (build with --features {feature})");
+            say!("not compiled in: {scheme} (build with --features {feature})");
         }
     }
     Ok(ExitCode::SUCCESS)

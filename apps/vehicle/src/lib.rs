@@ -132,7 +132,7 @@ pub async fn drive(
         stop: stop.clone(),
     };
     let mut sending = sender.start()?;
-    let sent = loop {
+    let schedule::Outcome { sent, rejection } = loop {
         tokio::select! {
             biased;
             answer = answers.next() => answer?,
@@ -170,6 +170,7 @@ pub async fn drive(
         unrelated: answers.unrelated(),
         undecodable: answers.undecodable(),
         refused: answers.refused(),
+        rejection,
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })

@@ -52,6 +52,8 @@ pub struct Trial {
     pub undecodable: u64,
     /// Arrivals that the transport refused, such as another type.
     pub refused: u64,
+    /// Why the first rejected scan was rejected.
+    pub rejection: Option<String>,
     /// The publisher of scans.
     pub publisher: PublisherCounters,
     /// The subscriber of object lists.
@@ -71,9 +73,17 @@ impl Trial {
             unrelated: 0,
             undecodable: 0,
             refused: 0,
+            rejection: None,
             publisher,
             subscriber,
         }
+    }
+
+    /// Whether it ran to its end and every scan was answered.
+    pub fn is_complete(&self) -> bool {
+        !self.interrupted
+            && !self.samples.is_empty()
+            && self.count(Status::Answered) == self.samples.len()
     }
 
     /// Measured scans that ended as `status`; the counts of all add up to `samples`.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use latency_timeline::{Clock, Point, Timeline};
 use tokio::sync::{oneshot, watch};
-use transport_api::{Error, Message, MessageId, Publisher, Result};
+use transport_api::{Error, Message, MessageId, Publisher, Refused, Result, Why};
 
 use crate::feed::Feed;
 
@@ -19,6 +19,13 @@ pub(crate) struct Sent {
     pub(crate) bytes: usize,
     /// Whether the transport took it.
     pub(crate) accepted: bool,
+}
+
+/// Everything that was sent, and why the first refused scan was refused.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) sent: Vec<Sent>,
+    pub(crate) rejection: Option<String>,
 }
 
 pub(crate) struct Sender {
@@ -41,7 +48,7 @@ impl Sender {
     ///
     /// # Errors
     /// The thread could not be started.
-    pub(crate) fn start(self) -> Result<oneshot::Receiver<Vec<Sent>>> {
+    pub(crate) fn start(self) -> Result<oneshot::Receiver<Outcome>> {
         let (done, sending) = oneshot::channel();
         let work = move || {
             // The receiver is gone only if the trial was dropped; then nobody wants the records.
@@ -54,21 +61,26 @@ impl Sender {
         Ok(sending)
     }
 
-    fn send_all(self) -> Vec<Sent> {
+    fn send_all(self) -> Outcome {
         let begin = Instant::now() + self.period;
-        let mut sent = Vec::with_capacity(self.ids.len());
+        let mut outcome = Outcome {
+            sent: Vec::with_capacity(self.ids.len()),
+            rejection: None,
+        };
         for (n, &id) in self.ids.iter().enumerate() {
             // Never re-based: a late scan is sent at once and does not delay the next ones.
             let scheduled = begin + self.period.mul_f64(n as f64);
             if !self.wait_until(scheduled) {
                 break;
             }
-            sent.push(self.send(n, id, scheduled));
+            let (sent, refused) = self.send(n, id, scheduled);
+            outcome.sent.push(sent);
+            outcome.rejection = outcome.rejection.or(refused);
         }
-        sent
+        outcome
     }
 
-    fn send(&self, n: usize, id: MessageId, scheduled: Instant) -> Sent {
+    fn send(&self, n: usize, id: MessageId, scheduled: Instant) -> (Sent, Option<String>) {
         let mut timeline = Timeline::default();
         timeline.set(Point::Scheduled, self.clock.at(scheduled));
         timeline.set(Point::Start, self.clock.now());
@@ -77,17 +89,25 @@ impl Sender {
         let bytes = payload.len();
         let message = Message::new(payload).with_id(id);
         timeline.set(Point::VehicleOut, self.clock.now());
-        let outcome = self.publisher.try_publish(message);
-        if let Err(refused) = &outcome {
-            tracing::debug!(%id, why = ?refused.why, "scan refused");
-        }
-        // Whether an accepted scan arrives is seen by its answer.
-        Sent {
-            id,
-            timeline,
-            bytes,
-            accepted: outcome.is_ok(),
-        }
+        let refused = match self.publisher.try_publish(message) {
+            // Whether an accepted scan arrives is seen by its answer.
+            Ok(_token) => None,
+            Err(Refused { why: Why::Full, .. }) => Some("the queue is full".to_owned()),
+            Err(Refused {
+                why: Why::Fatal(error),
+                ..
+            }) => Some(error.to_string()),
+        };
+        let accepted = refused.is_none();
+        (
+            Sent {
+                id,
+                timeline,
+                bytes,
+                accepted,
+            },
+            refused,
+        )
     }
 
     /// Sleeps, then spins, until `instant`; `false` if stopped before.
