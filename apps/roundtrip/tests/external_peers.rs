@@ -118,7 +118,9 @@ async fn what_a_broker_swallows_is_reported_as_lost() {
     assert!(!success, "{arm:#}");
     assert_eq!(arm["offered"], 20, "{arm:#}");
     assert_eq!(arm["answered"], 0, "{arm:#}");
-    assert_eq!(arm["lost"], 20, "{arm:#}");
+    // Lost, or handed back while the queue was full of what the broker does not take.
+    let number = |name: &str| arm[name].as_u64().unwrap();
+    assert_eq!(number("lost") + number("rejected"), 20, "{arm:#}");
     assert!(arm["total_ns"].is_null(), "{arm:#}");
     broker.stop().await;
 }
