@@ -19,6 +19,11 @@ const ALLOWED: &[&str] = &[
 /// `(crate, licence, why it is used all the same)`.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
+        "colored",
+        "MPL-2.0",
+        "copyleft per file, used unchanged; comes with rosrust, in the benches only",
+    ),
+    (
         "option-ext",
         "MPL-2.0",
         "copyleft per file, used unchanged; comes with zenoh",
