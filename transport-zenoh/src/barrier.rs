@@ -21,10 +21,12 @@ pub(crate) async fn off_worker<T: Send + 'static>(
         Ok(outcome) => outcome.map_err(|error| {
             Error::new(ErrorKind::Backend, operation, "zenoh refused").with_source(error)
         }),
-        Err(error) => Err(
-            Error::new(ErrorKind::Backend, operation, "the runtime is shutting down")
-                .with_source(error),
-        ),
+        Err(error) => Err(Error::new(
+            ErrorKind::Backend,
+            operation,
+            "the runtime is shutting down",
+        )
+        .with_source(error)),
     }
 }
 

@@ -103,9 +103,7 @@ impl TransportFactory for Factory {
                 "option `role` = `listen`: two sides cannot both listen; leave `role` out, and the \
                  first side listens",
             )),
-            (Mode::Client, _) | (Mode::Peer, Some(Role::Connect)) => {
-                Ok(Meeting::external(config))
-            }
+            (Mode::Client, _) | (Mode::Peer, Some(Role::Connect)) => Ok(Meeting::external(config)),
         }
     }
 }

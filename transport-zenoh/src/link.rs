@@ -1,7 +1,7 @@
 //! The state of the connection, as the library reports it, and who waits for it.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,9 @@ pub(crate) struct Link {
     changed: Condvar,
     /// For `open`, which is a task.
     joined: Notify,
-    /// Losses so far; beside the lock because every message looks at it.
+    /// Whether there is a connection, and the losses so far; beside the lock because every message
+    /// looks at them.
+    connected: AtomicBool,
     losses: AtomicU64,
 }
 
@@ -66,6 +68,7 @@ impl Link {
             state: Mutex::default(),
             changed: Condvar::new(),
             joined: Notify::new(),
+            connected: AtomicBool::new(false),
             losses: AtomicU64::new(0),
         }
     }
@@ -79,6 +82,7 @@ impl Link {
         let mut state = self.lock();
         let first = state.others.is_empty();
         state.others.insert(other);
+        self.connected.store(true, Ordering::Release);
         state.stop_reports();
         if first && self.role == Role::Connect && state.announced && !state.closed {
             self.events.emit(Event::Connected);
@@ -93,6 +97,7 @@ impl Link {
         let mut state = self.lock();
         state.others.remove(&other);
         if state.others.is_empty() && self.role == Role::Connect && !state.closed {
+            self.connected.store(false, Ordering::Release);
             self.losses.fetch_add(1, Ordering::Release);
             if state.announced {
                 self.report_loss(&mut state);
@@ -164,7 +169,7 @@ impl Link {
     /// Blocks the thread while there is nobody to send to: without a connection the library takes
     /// messages and forgets them. Ends early when `stop` says so; see [`Link::nudge`].
     pub(crate) fn hold(&self, stop: impl Fn() -> bool) {
-        if self.role == Role::Listen {
+        if self.role == Role::Listen || self.connected.load(Ordering::Acquire) {
             return;
         }
         let mut state = self.lock();

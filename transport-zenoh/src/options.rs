@@ -89,8 +89,8 @@ impl Default for Options {
             port: 0,
             connect_timeout: Duration::from_secs(5),
             match_timeout: Duration::from_secs(1),
-            block_timeout: Duration::from_secs(5),
-            lease: Duration::from_secs(5),
+            block_timeout: Duration::from_secs(3),
+            lease: Duration::from_secs(10),
             express: Express::Auto,
             tx_queue: LARGEST_TX_QUEUE,
             rx_buffer: ByteSize(4 << 20),
@@ -133,12 +133,12 @@ pub(crate) const HELP: &[OptionHelp] = &[
     },
     OptionHelp {
         key: "block_timeout",
-        default: "5s",
+        default: "3s",
         help: "longest stay of one message before a blocked connection, which is then given up",
     },
     OptionHelp {
         key: "lease",
-        default: "5s",
+        default: "10s",
         help: "silence after which a connection counts as lost; a quarter of it between signs of life",
     },
     OptionHelp {
@@ -185,6 +185,14 @@ impl Options {
                     "option `{key}`: {value:?} is not in 1 ms ..= 1 h"
                 )));
             }
+        }
+        if self.lease < self.block_timeout * 2 {
+            return Err(Error::config(format!(
+                "option `lease`: {:?} is less than twice `block_timeout` ({:?}); a peer that passes \
+                 messages on reads nothing while one of its connections blocks, and would give up \
+                 the others",
+                self.lease, self.block_timeout
+            )));
         }
         if !(1..=LARGEST_TX_QUEUE).contains(&self.tx_queue) {
             return Err(Error::config(format!(

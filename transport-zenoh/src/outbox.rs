@@ -1,7 +1,7 @@
 //! What a publisher shares with the thread that sends for it: the bounded queue and the counts.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 use transport_api::event::EventHub;
@@ -152,7 +152,7 @@ impl Outbox {
         self.progress.notify_waiters();
     }
 
-    /// Whether what is queued shall be counted as lost instead of being sent.
+    /// Whether nothing shall be sent any more. All that was accepted and has no other end is lost.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Acquire)
     }
@@ -168,10 +168,20 @@ impl Outbox {
         self.producer.close();
     }
 
-    /// Gives up what is queued.
+    /// Gives up what is queued, and what the sender has in hand while the library holds it up.
     pub(crate) fn abandon(&self) {
-        self.abandoned.store(true, Ordering::Release);
         self.close();
+        if self.abandoned.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let before = self.lost.load(Ordering::Acquire);
+        let count = self.counters().lost.saturating_sub(before);
+        if count > 0 {
+            self.events.emit(Event::Dropped {
+                topic: self.topic.clone(),
+                count,
+            });
+        }
     }
 
     /// Waits for room. Cancel-safe.
@@ -219,18 +229,22 @@ impl Outbox {
     }
 
     pub(crate) fn counters(&self) -> PublisherCounters {
+        let read = |count: &AtomicU64| count.load(Ordering::Acquire);
         // The ends are read before the beginning, so that their sum never exceeds it.
-        let (dropped, lost) = (&self.dropped, &self.lost);
-        let (dropped, lost) = (dropped.load(Ordering::Acquire), lost.load(Ordering::Acquire));
-        let written = self.written.load(Ordering::Acquire);
+        let (written, dropped, lost) = (read(&self.written), read(&self.dropped), read(&self.lost));
+        let accepted = read(&self.accepted);
         PublisherCounters {
+            accepted,
+            refused: read(&self.refused),
             written,
-            dropped,
-            lost,
-            bytes: self.bytes.load(Ordering::Relaxed),
-            refused: self.refused.load(Ordering::Relaxed),
-            accepted: self.accepted.load(Ordering::Acquire),
             acknowledged: 0,
+            dropped,
+            lost: if self.is_abandoned() {
+                accepted.saturating_sub(written + dropped)
+            } else {
+                lost
+            },
+            bytes: read(&self.bytes),
         }
     }
 }
@@ -267,9 +281,7 @@ mod tests {
             }
             outbox.abandon();
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-            while let std::task::Poll::Ready(Some(_)) = consumer.poll_pop(&mut cx) {
-                outbox.lost();
-            }
+            assert!(consumer.poll_pop(&mut cx).is_ready());
             let counts = outbox.counters();
             assert_eq!(
                 (counts.accepted, counts.refused, counts.dropped, counts.lost),

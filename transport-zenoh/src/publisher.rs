@@ -243,7 +243,6 @@ impl Rounds {
     fn send(&mut self, message: Message) {
         let Sender { outbox, link, .. } = &self.sender;
         if outbox.is_abandoned() {
-            outbox.lost();
             return;
         }
         let Message { payload, mut meta } = message;

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use transport_api::config::LARGEST_MAX_PAYLOAD;
 use transport_api::{Error, Result};
 use zenoh::Config;
 
@@ -83,10 +84,7 @@ pub(crate) fn library(
             backoff.growth
         ),
     )?;
-    settings.set(
-        "scouting/multicast/enabled",
-        &options.scouting.to_string(),
-    )?;
+    settings.set("scouting/multicast/enabled", &options.scouting.to_string())?;
     if address.mode == Mode::Router {
         // A router waits for this long unconditionally before it is open.
         settings.set("scouting/delay", "1")?;
@@ -121,9 +119,12 @@ pub(crate) fn library(
         "transport/link/rx/buffer_size",
         &options.rx_buffer.0.to_string(),
     )?;
+    // Larger messages vanish in the library without a word. So it takes all that a transport may be
+    // configured for: a router or listening peer passes on what is too large for itself, and a
+    // subscriber counts what is too large for it.
     settings.set(
         "transport/link/rx/max_message_size",
-        &(max_payload + HEADROOM).to_string(),
+        &(LARGEST_MAX_PAYLOAD + HEADROOM).to_string(),
     )?;
     // Compiled in, it is on by default, and figures about the network would be about memory.
     settings.set(

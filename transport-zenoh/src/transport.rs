@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,9 +14,9 @@ use transport_api::{
     Capabilities, CloseReport, Error, Event, Publisher, Qos, Result, Schema, Subscriber,
     TopicFilter, TopicName, Transport, TransportConfig, TransportInfo,
 };
+use zenoh::qos::Priority;
 use zenoh::query::Queryable;
 use zenoh::sample::SampleKind;
-use zenoh::qos::Priority;
 use zenoh::{Session, Wait};
 
 use crate::address::Address;
@@ -65,7 +65,8 @@ pub(crate) struct ZenohTransport {
 struct Open {
     session: Session,
     link: Arc<Link>,
-    outboxes: Mutex<Vec<Weak<Outbox>>>,
+    /// Of all publishers; `None` once closing has begun.
+    outboxes: Mutex<Option<Vec<Weak<Outbox>>>>,
     events: Arc<EventHub>,
     _answers: Queryable<()>,
     _announced: Announced,
@@ -101,8 +102,7 @@ impl ZenohTransport {
         let library = settings::library(&address, &options, config.max_payload(), backoff)?;
         let session = dial::session(library, &address, deadline).await?;
         let presence = Arc::new(Presence::new(config.peer().clone(), Arc::clone(&events)));
-        let outcome =
-            Self::settle(&session, &link, &presence, &address, &options, deadline).await;
+        let outcome = Self::settle(&session, &link, &presence, &address, &options, deadline).await;
         let (answers, announced) = match outcome {
             Ok(settled) => settled,
             Err(error) => {
@@ -127,7 +127,7 @@ impl ZenohTransport {
             open: Arc::new(Open {
                 session,
                 link,
-                outboxes: Mutex::default(),
+                outboxes: Mutex::new(Some(Vec::new())),
                 events,
                 _answers: answers,
                 _announced: announced,
@@ -177,10 +177,6 @@ impl ZenohTransport {
         }
         Ok((answers, announced))
     }
-
-    fn is_closed(&self) -> bool {
-        self.open.closed.initialized() || self.open.session.is_closed()
-    }
 }
 
 #[async_trait]
@@ -200,12 +196,14 @@ impl Transport for ZenohTransport {
         qos: Qos,
     ) -> Result<Box<dyn Publisher>> {
         let granted = self.capabilities.grant_publisher(&qos)?;
-        if self.is_closed() {
-            return Err(Error::closed("publish"));
-        }
+        self.open.check("publish")?;
         let events = Arc::clone(&self.events);
-        let (outbox, consumer) =
-            Outbox::new(topic.clone(), granted, self.capabilities, Arc::clone(&events));
+        let (outbox, consumer) = Outbox::new(
+            topic.clone(),
+            granted,
+            self.capabilities,
+            Arc::clone(&events),
+        );
         let sender = Sender {
             outbox: Arc::clone(&outbox),
             link: Arc::clone(&self.open.link),
@@ -216,7 +214,7 @@ impl Transport for ZenohTransport {
         };
         let session = &self.open.session;
         let publisher = sender.start(session, events, consumer).await?;
-        self.open.keep(&outbox);
+        self.open.keep(&outbox)?;
         // From its answer on the library knows the subscribers that are there; before it, the first
         // messages might find nobody.
         if !barrier::next_hop(session, self.options.match_timeout).await? {
@@ -232,13 +230,10 @@ impl Transport for ZenohTransport {
         qos: Qos,
     ) -> Result<Box<dyn Subscriber>> {
         let granted = self.capabilities.grant_subscriber(&qos)?;
-        if self.is_closed() {
-            return Err(Error::closed("subscribe"));
-        }
+        self.open.check("subscribe")?;
         let session = &self.open.session;
         let ends = reception(granted, schema);
-        let subscriber =
-            ZenohSubscriber::declare(session, filter, self.capabilities, ends).await?;
+        let subscriber = ZenohSubscriber::declare(session, filter, self.capabilities, ends).await?;
         let limit = self.options.match_timeout;
         let near = barrier::next_hop(session, limit).await?;
         let far = barrier::pass(session, Priority::InteractiveHigh, limit).await?;
@@ -288,12 +283,25 @@ impl Drop for ZenohTransport {
 }
 
 impl Open {
-    fn keep(&self, outbox: &Arc<Outbox>) {
-        let mut outboxes = self.outboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        outboxes.retain(|kept| kept.strong_count() > 0);
-        outboxes.push(Arc::downgrade(outbox));
-        if self.closed.initialized() {
-            outbox.abandon();
+    fn outboxes(&self) -> MutexGuard<'_, Option<Vec<Weak<Outbox>>>> {
+        self.outboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, operation: &'static str) -> Result<()> {
+        match *self.outboxes() {
+            Some(_) => Ok(()),
+            None => Err(Error::closed(operation)),
+        }
+    }
+
+    fn keep(&self, outbox: &Arc<Outbox>) -> Result<()> {
+        match &mut *self.outboxes() {
+            Some(outboxes) => {
+                outboxes.retain(|kept| kept.strong_count() > 0);
+                outboxes.push(Arc::downgrade(outbox));
+                Ok(())
+            }
+            None => Err(Error::closed("publish")),
         }
     }
 
@@ -304,11 +312,9 @@ impl Open {
     async fn finish(&self, limit: Duration) -> CloseReport {
         let deadline = Instant::now() + limit;
         let flushed_by = deadline - limit / TAKE_DOWN;
-        let outboxes: Vec<Arc<Outbox>> = {
-            let outboxes = self.outboxes.lock().unwrap_or_else(PoisonError::into_inner);
-            outboxes.iter().filter_map(Weak::upgrade).collect()
-        };
-        let before = totals(&outboxes);
+        let outboxes = self.outboxes().take().unwrap_or_default();
+        let outboxes: Vec<Arc<Outbox>> = outboxes.iter().filter_map(Weak::upgrade).collect();
+        let (waiting, lost_before) = (unsettled(&outboxes), lost(&outboxes));
         for outbox in &outboxes {
             outbox.close();
         }
@@ -335,9 +341,7 @@ impl Open {
         // A sender that was caught in the library comes back when the session is closed.
         let _ = tokio::time::timeout_at(deadline, all_finished(&outboxes)).await;
         self.events.emit(Event::Closed);
-        let after = totals(&outboxes);
-        let waiting = before.0.saturating_sub(before.1 + before.2);
-        let abandoned = (after.2 - before.2).max(after.0.saturating_sub(after.1 + after.2));
+        let abandoned = lost(&outboxes).saturating_sub(lost_before);
         CloseReport {
             flushed: waiting.saturating_sub(abandoned),
             abandoned,
@@ -351,16 +355,14 @@ async fn all_finished(outboxes: &[Arc<Outbox>]) {
     }
 }
 
-/// Accepted, written or dropped, lost.
-fn totals(outboxes: &[Arc<Outbox>]) -> (u64, u64, u64) {
-    outboxes
-        .iter()
-        .map(|outbox| outbox.counters())
-        .fold((0, 0, 0), |sum, counts| {
-            (
-                sum.0 + counts.accepted,
-                sum.1 + counts.written + counts.dropped,
-                sum.2 + counts.lost,
-            )
-        })
+/// Accepted messages without an end so far.
+fn unsettled(outboxes: &[Arc<Outbox>]) -> u64 {
+    let counters = outboxes.iter().map(|outbox| outbox.counters());
+    counters
+        .map(|c| c.accepted.saturating_sub(c.written + c.dropped + c.lost))
+        .sum()
+}
+
+fn lost(outboxes: &[Arc<Outbox>]) -> u64 {
+    outboxes.iter().map(|outbox| outbox.counters().lost).sum()
 }

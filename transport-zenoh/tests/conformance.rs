@@ -83,10 +83,7 @@ impl Fixture for Router {
     }
 
     fn config(&self, peer: &str) -> TransportConfig {
-        config(&format!(
-            "zenoh://{}?mode=client",
-            self.links.address(peer)
-        ))
+        config(&format!("zenoh://{}?mode=client", self.links.address(peer)))
     }
 
     fn link(&self) -> Option<&dyn LinkControl> {
@@ -135,10 +132,7 @@ impl Fixture for Zenohd {
     }
 
     fn config(&self, peer: &str) -> TransportConfig {
-        config(&format!(
-            "zenoh://{}?mode=client",
-            self.links.address(peer)
-        ))
+        config(&format!("zenoh://{}?mode=client", self.links.address(peer)))
     }
 
     fn link(&self) -> Option<&dyn LinkControl> {

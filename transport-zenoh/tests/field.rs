@@ -4,10 +4,12 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use transport_api::{
-    ErrorKind, Message, Meeting, PublisherExt, Qos, Sample, Schema, Sequence, Stage, Subscriber,
+    ErrorKind, Meeting, Message, PublisherExt, Qos, Sample, Schema, Sequence, Stage, Subscriber,
     SubscriberExt, TopicFilter, TopicName, Transport, TransportConfig, TransportFactory,
 };
 use transport_zenoh::Factory;
@@ -15,6 +17,9 @@ use zenoh::Wait;
 
 /// A watchdog, far above what anything here takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Between messages that are sent until something happens.
+const PACE: Duration = Duration::from_millis(20);
 
 const SCAN: usize = 183_342;
 const CLOUD: usize = 1_078_352;
@@ -186,7 +191,11 @@ async fn what_a_slow_link_cannot_carry_is_dropped_and_counted() {
     }
     // The newest was kept, so every drop shows as a gap before it.
     let first_seen = COUNT - counters.written - subscriber.counters().missed;
-    assert!(first_seen <= counters.dropped, "{:?}", subscriber.counters());
+    assert!(
+        first_seen <= counters.dropped,
+        "{:?}",
+        subscriber.counters()
+    );
     vehicle.close(PATIENCE).await;
     edge.close(PATIENCE).await;
 }
@@ -236,6 +245,96 @@ async fn a_taken_port_is_named_with_its_option() {
     let url = format!("zenoh://127.0.0.1:{port}?role=listen");
     let text = Factory.open(&config(&url)).await.unwrap_err().to_string();
     assert!(text.contains(&port.to_string()), "{text}");
+}
+
+/// The part of a child process: subscribes and tells number, samples received and samples missed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "runs as a child of a_stopped_peer_is_given_up_and_the_loss_is_counted"]
+async fn subscribing_child() {
+    let Ok(url) = std::env::var(CHILD) else {
+        return;
+    };
+    let transport = open(&config(&url)).await;
+    let mut subscriber = subscribe(&transport).await;
+    println!("{READY}");
+    while let Some(sample) = subscriber.recv().await {
+        let seq = sample.unwrap().meta.id.unwrap().seq;
+        let counters = subscriber.counters();
+        println!("{REPORT} {seq} {} {}", counters.received, counters.missed);
+    }
+}
+
+const CHILD: &str = "ZENOH_TEST_CHILD";
+const READY: &str = "child is ready";
+const REPORT: &str = "child received";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_peer_is_given_up_and_the_loss_is_counted() {
+    let edge = open(&config("zenoh:peer?block_timeout=300ms&lease=5s")).await;
+    let url = edge.info().endpoint.replace("tcp/", "zenoh://");
+    let mut child = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "subscribing_child", "--ignored", "--nocapture"])
+        .env(CHILD, url)
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !patient(lines.next_line())
+        .await
+        .unwrap()
+        .unwrap()
+        .contains(READY)
+    {}
+    let pid = Pid::from_raw(child.id().unwrap() as i32);
+    let publisher = edge
+        .publisher(&topic(), &Schema::opaque(), Qos::default())
+        .await
+        .unwrap();
+    let mut sequence = Sequence::random();
+    let cloud = bytes::Bytes::from(payload(CLOUD));
+    let mut publish = || {
+        let message = Message::new(cloud.clone()).with_id(sequence.next_id());
+        let _ = publisher.try_publish(message).unwrap();
+        sequence.count() - 1
+    };
+
+    publish();
+    patient(publisher.flush(Stage::Written)).await.unwrap();
+    kill(pid, Signal::SIGSTOP).unwrap();
+    patient(async {
+        while publisher.counters().lost == 0 {
+            publish();
+            tokio::time::sleep(PACE).await;
+        }
+    })
+    .await;
+    kill(pid, Signal::SIGCONT).unwrap();
+
+    // It comes back by itself, and what it missed and what it received add up.
+    let resumed = publish();
+    let report = async {
+        loop {
+            publish();
+            let line = tokio::time::timeout(PACE, lines.next_line()).await;
+            let Ok(Ok(Some(line))) = line else { continue };
+            let Some((_, numbers)) = line.split_once(REPORT) else {
+                continue;
+            };
+            let numbers: Vec<u64> = numbers
+                .split_whitespace()
+                .map(|number| number.parse().unwrap())
+                .collect();
+            if numbers[0] > resumed {
+                return (numbers[0], numbers[1], numbers[2]);
+            }
+        }
+    };
+    let (last, received, missed) = patient(report).await;
+    assert!(missed > 0);
+    assert_eq!(received + missed, last + 1);
+    child.kill().await.unwrap();
+    edge.close(PATIENCE).await;
 }
 
 fn open_files() -> usize {
