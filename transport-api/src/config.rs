@@ -111,7 +111,7 @@ impl<'de> Deserialize<'de> for ByteSize {
 }
 
 /// Address, options and identity of a transport to open.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct TransportConfig {
     url: Url,
     options: BTreeMap<String, String>,
@@ -202,11 +202,10 @@ impl TransportConfig {
     #[must_use]
     pub fn with_peer(mut self, peer: PeerId) -> Self {
         self.peer = peer;
-        self.named = true;
         self
     }
 
-    /// The same under another peer name, unless it was given one.
+    /// The same under another peer name, unless its URL names one.
     #[must_use]
     pub fn with_default_peer(self, peer: PeerId) -> Self {
         if self.named {
@@ -264,6 +263,23 @@ impl TransportConfig {
         })
     }
 }
+
+impl PartialEq for TransportConfig {
+    /// Equal are configurations that open the same, wherever their peer's name comes from.
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |c: &Self| {
+            (
+                c.url.clone(),
+                c.options.clone(),
+                c.peer.clone(),
+                c.max_payload,
+            )
+        };
+        parts(self) == parts(other)
+    }
+}
+
+impl Eq for TransportConfig {}
 
 /// Whether an option's value is kept out of logs.
 fn is_secret(key: &str) -> bool {
