@@ -319,6 +319,7 @@ pub(crate) enum Data {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(clippy::enum_variant_names, reason = "the field's own terms")]
 pub(crate) enum Guarantee {
     /// Once or not at all, newest first.
     #[value(alias = "0")]
@@ -377,7 +378,7 @@ pub(crate) fn required(transport: Option<TransportUrl>) -> Result<TransportConfi
 
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(rate) if rate >= SLOWEST && rate <= FASTEST => Ok(rate),
+        Ok(rate) if (SLOWEST..=FASTEST).contains(&rate) => Ok(rate),
         _ => Err(format!(
             "give a number of scans a second from {SLOWEST} to {FASTEST}"
         )),

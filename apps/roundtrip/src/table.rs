@@ -103,11 +103,8 @@ fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
                 .iter()
                 .filter(|sample| sample.status == Status::Answered);
             let (sum, n) = answered.fold((0, 0), |(sum, n), sample| (sum + bytes(sample), n + 1));
-            if n == 0 {
-                NONE.to_owned()
-            } else {
-                (sum / n).to_string()
-            }
+            let mean = usize::checked_div(sum, n);
+            mean.map_or(NONE.to_owned(), |mean| mean.to_string())
         };
         format!(
             "{} / {}",
