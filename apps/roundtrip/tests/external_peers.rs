@@ -2,6 +2,8 @@
 //!
 //! Where a program is not installed its test says so and passes, unless `CONFORMANCE_REQUIRE=all`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
 use std::path::PathBuf;
 use std::process::Stdio;
 
