@@ -1,6 +1,6 @@
 //! Sends a lidar scan's worth of bytes back and forth and prints the round trip times.
 //!
-//! `cargo run -p transport-mqtt --example ping [URL] [BYTES] [ROUNDS]`; without a URL it starts its
+//! `cargo run -p transport-mqtt --example mqtt_ping [URL] [BYTES] [ROUNDS]`; without a URL it starts its
 //! own broker.
 
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Sends messages to and fro between two nodes and prints how long that takes.
 //!
-//! `cargo run -p transport-rosmaster --example ping [URL [BYTES [COUNT]]]`, by default with a
+//! `cargo run -p transport-rosmaster --example rosmaster_ping [URL [BYTES [COUNT]]]`, by default with a
 //! master of its own. To run the two sides in two processes, start a master and give its URL with
 //! `echo` as a fourth argument to one of them.
 

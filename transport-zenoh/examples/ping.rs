@@ -1,6 +1,6 @@
 //! Two transports that meet as peers, and ten round trips between them.
 //!
-//! `cargo run --release -p transport-zenoh --example ping [-- URL]`
+//! `cargo run --release -p transport-zenoh --example zenoh_ping [-- URL]`
 
 use std::time::{Duration, Instant};
 

@@ -106,7 +106,7 @@ async fn ask(config: &TransportConfig, rounds: usize) -> Outcome {
         let mut times = Vec::with_capacity(rounds);
         for round in 0..WARM + rounds {
             let sent = Instant::now();
-            let _ = pings.publish(Message::new(payload.clone())).await?;
+            drop(pings.publish(Message::new(payload.clone())).await?);
             pongs.recv().await.ok_or("closed")??;
             if round >= WARM {
                 times.push(sent.elapsed());

@@ -1,0 +1,199 @@
+//! `rumqttc`, protocol version 5, QoS 0, one connection.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rumqttc::NetworkOptions;
+use rumqttc::v5::mqttbytes::QoS;
+use rumqttc::v5::mqttbytes::v5::Packet;
+use rumqttc::v5::{AsyncClient, Event, EventLoop, MqttOptions};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+use super::{DEPTH, address};
+use crate::contract;
+use crate::end::{Asker, Ready};
+use crate::failure::{Failure, Result};
+use crate::path::Use;
+use crate::payload::answer;
+
+/// Requests that wait for the event loop, as in `transport-mqtt`.
+const REQUESTS: usize = 16;
+
+/// Largest packet, as in `transport-mqtt`: 16 MiB of payload and what is around it.
+const PACKET: u32 = (16 << 20) + (64 << 10);
+
+fn lost(error: impl fmt::Display) -> Failure {
+    Failure::new("rumqttc", error)
+}
+
+/// Connects and subscribes to `topic`.
+async fn connect(url: &str, topic: &str) -> Result<(AsyncClient, EventLoop)> {
+    let (host, port) = address(url)?;
+    let mut network = NetworkOptions::new();
+    network.set_tcp_nodelay(true);
+    // Client ids are per process, and each process has one client.
+    let id = format!("bare-{}", std::process::id());
+    let mut options = MqttOptions::new(id, host, port);
+    options
+        .set_network_options(network)
+        .set_keep_alive(Duration::from_secs(10))
+        .set_max_packet_size(Some(PACKET));
+    let (client, mut events) = AsyncClient::new(options, REQUESTS);
+    client
+        .subscribe(topic, QoS::AtMostOnce)
+        .await
+        .map_err(lost)?;
+    loop {
+        let event = events.poll().await.map_err(lost)?;
+        if matches!(event, Event::Incoming(Packet::SubAck(_))) {
+            return Ok((client, events));
+        }
+    }
+}
+
+/// Polls until a message arrives.
+async fn arrival(events: &mut EventLoop) -> Result<Bytes> {
+    loop {
+        let event = events.poll().await.map_err(lost)?;
+        if let Event::Incoming(Packet::Publish(publish)) = event {
+            return Ok(publish.payload);
+        }
+    }
+}
+
+/// Polls on a task of its own and hands messages over.
+fn hand_over(runtime: &Runtime, mut events: EventLoop) -> mpsc::Receiver<Result<Bytes>> {
+    let (arrived, arrivals) = mpsc::channel(DEPTH);
+    runtime.spawn(async move {
+        loop {
+            let payload = arrival(&mut events).await;
+            let ended = payload.is_err();
+            if arrived.send(payload).await.is_err() || ended {
+                return;
+            }
+        }
+    });
+    arrivals
+}
+
+/// Where answers come from.
+enum Answers {
+    Polled(Box<EventLoop>),
+    HandedOver(mpsc::Receiver<Result<Bytes>>),
+}
+
+impl Answers {
+    async fn next(&mut self) -> Result<Bytes> {
+        match self {
+            Self::Polled(events) => arrival(events).await,
+            Self::HandedOver(arrivals) => arrivals
+                .recv()
+                .await
+                .unwrap_or_else(|| Err(lost("the event loop ended"))),
+        }
+    }
+}
+
+fn runtime(style: Use) -> Result<Runtime> {
+    match style {
+        Use::HandedOver => contract::runtime(),
+        Use::Bare => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(lost),
+    }
+}
+
+fn answers(style: Use, runtime: &Runtime, events: EventLoop) -> Answers {
+    match style {
+        Use::Bare => Answers::Polled(Box::new(events)),
+        Use::HandedOver => Answers::HandedOver(hand_over(runtime, events)),
+    }
+}
+
+/// The asking end.
+pub struct Mqtt {
+    runtime: Runtime,
+    client: AsyncClient,
+    answers: Answers,
+    requests: String,
+}
+
+impl fmt::Debug for Mqtt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mqtt").field(&self.requests).finish()
+    }
+}
+
+impl Mqtt {
+    /// Connects to the broker at `url`.
+    ///
+    /// # Errors
+    /// What the library answers.
+    pub fn open(url: &str, requests: &str, answers_topic: &str, style: Use) -> Result<Self> {
+        let runtime = runtime(style)?;
+        let (client, events) = runtime.block_on(connect(url, answers_topic))?;
+        let answers = answers(style, &runtime, events);
+        Ok(Self {
+            runtime,
+            client,
+            answers,
+            requests: requests.to_owned(),
+        })
+    }
+}
+
+impl Asker for Mqtt {
+    fn send(&mut self, payload: &Bytes) -> Result<()> {
+        self.client
+            .try_publish(&self.requests, QoS::AtMostOnce, false, payload.clone())
+            .map_err(lost)
+    }
+
+    fn receive(&mut self, patience: Option<Duration>) -> Result<Option<usize>> {
+        let next = self.answers.next();
+        match patience {
+            None => self.runtime.block_on(next).map(|it| Some(it.len())),
+            Some(patience) => self
+                .runtime
+                .block_on(async { tokio::time::timeout(patience, next).await })
+                .ok()
+                .transpose()
+                .map(|it| it.map(|it| it.len())),
+        }
+    }
+
+    fn settings(&self) -> String {
+        format!(
+            "rumqttc v5: nodelay=true, connections=1, qos=0, max_packet={PACKET} B, \
+             requests={REQUESTS}"
+        )
+    }
+}
+
+/// The answering end.
+///
+/// # Errors
+/// The connection is lost.
+pub fn echo(
+    url: &str,
+    requests: &str,
+    answers_topic: &str,
+    style: Use,
+    ready: Ready<'_>,
+) -> Result<()> {
+    let runtime = runtime(style)?;
+    let (client, events) = runtime.block_on(connect(url, requests))?;
+    let mut arrivals = answers(style, &runtime, events);
+    ready(url);
+    runtime.block_on(async {
+        loop {
+            let length = arrivals.next().await?.len();
+            client
+                .try_publish(answers_topic, QoS::AtMostOnce, false, answer(length))
+                .map_err(lost)?;
+        }
+    })
+}
