@@ -47,7 +47,7 @@ impl Program {
         let at = free()?;
         let settings = format!(
             "listener {} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
-             max_packet_size 0\nconnection_messages false\nlog_type error\nlog_type warning\n",
+             max_packet_size 16842752\nconnection_messages false\nlog_type error\nlog_type warning\n",
             at.port()
         );
         let (folder, file) = settings_file(&settings)?;
