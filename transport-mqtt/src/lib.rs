@@ -25,6 +25,7 @@
 mod backoff;
 #[cfg(feature = "embedded-broker")]
 mod broker;
+mod capability;
 mod factory;
 mod fault;
 mod ledger;

@@ -200,7 +200,7 @@ impl Receiver {
         let mut clean = settings.session != Session::Persistent;
         loop {
             let fault = match dialer.dial(Role::Subscribe, clean, &self.held).await {
-                Ok((requests, wire, greeting)) => {
+                Ok((requests, mut wire, greeting)) => {
                     let since = Instant::now();
                     attempt = 0;
                     clean = settings.session == Session::Clean;
@@ -208,19 +208,13 @@ impl Receiver {
                         self.held.clear();
                     }
                     self.table.restore(greeting.resumed);
-                    let mut connection = Connection {
-                        requests,
-                        wire,
-                        greeting,
-                        asked: VecDeque::new(),
-                        unanswered: HashMap::new(),
-                        restored: false,
-                        leaving: false,
-                    };
-                    match connection.run(self, &mut ready).await {
+                    let mut talk = Talk::new(requests, greeting);
+                    let end = self.attend(&mut wire, &mut talk, &mut ready).await;
+                    drop(wire);
+                    match end {
                         End::Left => return self.forget().await,
                         End::Lost(fault) => {
-                            self.table.unask(connection.asked, connection.unanswered);
+                            self.table.unask(talk.undone());
                             backoff.connected(since.elapsed(), fault.contested);
                             if backoff.brief() > 3 && !fault.contested {
                                 fault.perhaps_contested(settings, backoff.brief())
@@ -276,157 +270,150 @@ impl Receiver {
     }
 }
 
-/// One connection and what is on its way in it.
-struct Connection {
+/// What is said to the broker in one connection.
+struct Talk {
     requests: Requests,
-    wire: Wire,
     greeting: Greeting,
     /// Given to the client library and not written yet, in order.
     asked: VecDeque<Ask>,
     /// Written and not answered yet, by packet id.
     unanswered: HashMap<u16, Ask>,
-    /// All subscriptions are active.
-    restored: bool,
+    /// Nothing is wanted any more.
+    ending: bool,
+    /// The last word is said.
     leaving: bool,
 }
 
-impl Connection {
-    async fn run(
+impl Talk {
+    fn new(requests: Requests, greeting: Greeting) -> Self {
+        Self {
+            requests,
+            greeting,
+            asked: VecDeque::new(),
+            unanswered: HashMap::new(),
+            ending: false,
+            leaving: false,
+        }
+    }
+
+    /// Whether everything was asked and answered.
+    fn is_quiet(&self, table: &Table) -> bool {
+        table.asks.is_empty() && self.asked.is_empty() && self.unanswered.is_empty()
+    }
+
+    /// Asks what waits to be asked, as much as the client library may have at once, and says
+    /// goodbye when that was all.
+    async fn advance(&mut self, table: &mut Table) {
+        while self.asked.len() < ASKING
+            && let Some(ask) = table.asks.pop_front()
+        {
+            match &ask {
+                Ask::Subscribe { id, kept, .. } => {
+                    let Some(wanted) = table.subscriptions.iter().find(|it| it.id == *id) else {
+                        // It has ended before it was asked for.
+                        continue;
+                    };
+                    // A persistent session may still send the identifiers of a former process.
+                    let known = self.greeting.identifiers && table.patience == 0;
+                    let id = known.then_some(wanted.id);
+                    self.requests
+                        .subscribe(&wanted.filter, wanted.qos, id, *kept)
+                        .await;
+                }
+                Ask::Unsubscribe { filter, .. } => self.requests.unsubscribe(filter).await,
+            }
+            self.asked.push_back(ask);
+        }
+        if self.ending && !self.leaving && self.is_quiet(table) {
+            self.leaving = true;
+            self.requests.leave().await;
+        }
+    }
+
+    /// Takes what the broker answers to where it is waited for.
+    fn answered(&mut self, id: u16, outcome: Result<u8, String>, table: &mut Table) {
+        match self.unanswered.remove(&id) {
+            Some(Ask::Subscribe { id, round, .. }) => table.answered(id, round, outcome),
+            Some(Ask::Unsubscribe {
+                reply: Some(reply), ..
+            }) => {
+                // Nobody may be waiting any more.
+                let _ = reply.send(());
+            }
+            _ => {}
+        }
+    }
+
+    /// What was asked and not answered.
+    fn undone(self) -> impl Iterator<Item = Ask> {
+        self.unanswered.into_values().chain(self.asked)
+    }
+}
+
+impl Receiver {
+    /// Runs one connection to its end.
+    async fn attend(
         &mut self,
-        receiver: &mut Receiver,
+        wire: &mut Wire,
+        talk: &mut Talk,
         ready: &mut Option<oneshot::Sender<Result<()>>>,
     ) -> End {
-        let dialer = Arc::clone(&receiver.dialer);
+        let dialer = Arc::clone(&self.dialer);
         let settings = &dialer.settings;
-        let mut ending = false;
+        let mut restored = false;
         loop {
-            self.ask(&mut receiver.table).await;
-            let quiet = self.asked.is_empty()
-                && self.unanswered.is_empty()
-                && receiver.table.asks.is_empty();
-            if quiet && !self.restored {
-                self.restored = true;
-                receiver.status.restored(self.greeting.resumed);
+            talk.advance(&mut self.table).await;
+            if !restored && talk.is_quiet(&self.table) {
+                restored = true;
+                self.status.restored(talk.greeting.resumed);
                 if let Some(ready) = ready.take() {
                     let _ = ready.send(Ok(()));
                 }
             }
-            if quiet && ending && !self.leaving {
-                self.leaving = true;
-                self.requests.leave().await;
-            }
             let happening = {
-                let mut next = std::pin::pin!(self.wire.next(settings));
+                let mut next = std::pin::pin!(wire.next(settings));
                 loop {
-                    let peers = receiver.table.peers.as_mut();
                     tokio::select! {
                         biased;
                         happening = &mut next => break happening,
-                        Some(command) = receiver.commands.recv() => {
-                            receiver.table.obey(command);
-                        }
-                        () = receiver.dropped.notified() => receiver.table.sweep(),
-                        () = Phase::leaving(&mut receiver.phase), if !ending => {
-                            ending = true;
+                        Some(command) = self.commands.recv() => self.table.obey(command),
+                        () = self.dropped.notified() => self.table.sweep(),
+                        () = Phase::leaving(&mut self.phase), if !talk.ending => {
+                            talk.ending = true;
+                            self.commands.close();
                             // A persistent session goes on without us, the others end.
                             if settings.session != Session::Persistent {
-                                receiver.table.end();
+                                self.table.end();
                             }
-                            receiver.commands.close();
                         }
-                        () = overdue(peers) => {}
+                        () = overdue(self.table.peers.as_mut()) => {}
                     }
-                    // Asking from here: the library reads requests while it is polled.
-                    self.asked.extend(
-                        pass(
-                            &self.requests,
-                            self.asked.len(),
-                            &mut receiver.table,
-                            self.greeting,
-                        )
-                        .await,
-                    );
-                    if ending
-                        && !self.leaving
-                        && self.asked.is_empty()
-                        && self.unanswered.is_empty()
-                    {
-                        self.leaving = true;
-                        self.requests.leave().await;
-                    }
+                    // From here too: the library takes requests while it is polled.
+                    talk.advance(&mut self.table).await;
                 }
             };
             match happening {
                 Ok(Happening::Arrived(incoming)) => {
-                    if let Some(id) = incoming.held {
-                        receiver.held.insert(id);
-                    }
-                    receiver.table.deliver(incoming);
+                    self.held.extend(incoming.held);
+                    self.table.deliver(incoming);
                 }
                 Ok(Happening::Released(id)) => {
-                    receiver.held.remove(&id);
+                    self.held.remove(&id);
                 }
                 Ok(Happening::Subscribing(id) | Happening::Unsubscribing(id)) => {
-                    if let Some(ask) = self.asked.pop_front() {
-                        self.unanswered.insert(id, ask);
-                    }
+                    let asked = talk.asked.pop_front();
+                    talk.unanswered.extend(asked.map(|ask| (id, ask)));
                 }
                 Ok(Happening::Subscribed(id, outcome)) => {
-                    if let Some(Ask::Subscribe { id, round, .. }) = self.unanswered.remove(&id) {
-                        receiver.table.answered(id, round, outcome);
-                    }
+                    talk.answered(id, outcome, &mut self.table);
                 }
-                Ok(Happening::Unsubscribed(id)) => {
-                    if let Some(Ask::Unsubscribe {
-                        reply: Some(reply), ..
-                    }) = self.unanswered.remove(&id)
-                    {
-                        // Nobody may be waiting any more.
-                        let _ = reply.send(());
-                    }
-                }
+                Ok(Happening::Unsubscribed(id)) => talk.answered(id, Ok(0), &mut self.table),
                 Ok(Happening::Left) => return End::Left,
                 Ok(Happening::Sent(_) | Happening::Acknowledged(..) | Happening::Other) => {}
                 Err(fault) => return End::Lost(fault),
             }
         }
     }
-
-    async fn ask(&mut self, table: &mut Table) {
-        let passed = pass(&self.requests, self.asked.len(), table, self.greeting).await;
-        self.asked.extend(passed);
-    }
-}
-
-/// Hands waiting requests to the client library, as many as it may have at once.
-async fn pass(
-    requests: &Requests,
-    asked: usize,
-    table: &mut Table,
-    greeting: Greeting,
-) -> Vec<Ask> {
-    let mut passed = Vec::new();
-    while asked + passed.len() < ASKING {
-        let Some(ask) = table.asks.pop_front() else {
-            break;
-        };
-        match &ask {
-            Ask::Subscribe { id, kept, .. } => {
-                let Some(wanted) = table.subscriptions.iter().find(|it| it.id == *id) else {
-                    // It has ended before it was asked for.
-                    continue;
-                };
-                // A persistent session may still send the identifiers of a former process.
-                let id = (greeting.identifiers && table.patience == 0).then_some(wanted.id);
-                requests
-                    .subscribe(&wanted.filter, wanted.qos, id, *kept)
-                    .await;
-            }
-            Ask::Unsubscribe { filter, .. } => requests.unsubscribe(filter).await,
-        }
-        passed.push(ask);
-    }
-    passed
 }
 
 async fn overdue(peers: Option<&mut Peers>) {
@@ -566,8 +553,8 @@ impl Table {
     }
 
     /// Puts back what a lost connection left undone.
-    fn unask(&mut self, asked: VecDeque<Ask>, unanswered: HashMap<u16, Ask>) {
-        for ask in unanswered.into_values().chain(asked) {
+    fn unask(&mut self, undone: impl Iterator<Item = Ask>) {
+        for ask in undone {
             match ask {
                 Ask::Unsubscribe { .. } => self.asks.push_front(ask),
                 Ask::Subscribe { id, .. } => {

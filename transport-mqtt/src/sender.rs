@@ -13,10 +13,11 @@ use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use transport_api::queue::Consumer;
 use transport_api::{
-    Acknowledger, Capabilities, CloseReport, Delivery, Error, ErrorKind, Message, Result, Sequence,
+    Acknowledger, CloseReport, Delivery, Error, ErrorKind, Message, Result, Sequence,
 };
 
 use crate::backoff::Backoff;
+use crate::capability::limit;
 use crate::fault::Fault;
 use crate::ledger::Ledger;
 use crate::line::{Line, Outbound};
@@ -276,15 +277,6 @@ impl Sender {
         self.backlog.ended.iter().for_each(|line| line.close());
         count
     }
-}
-
-/// Largest payload that the broker takes too.
-fn limit(settings: &Settings, greeting: &Greeting) -> usize {
-    let broker = greeting
-        .max_packet
-        .map_or(usize::MAX, |packet| packet as usize);
-    // The headroom is generous; near the broker's limit each packet is measured.
-    settings.max_payload.min(broker)
 }
 
 impl Outlet {
@@ -590,26 +582,4 @@ fn fitting(parcel: Parcel, greeting: &Greeting, metadata: bool) -> Option<Parcel
     let why = format!("its packet of {size} B exceeds the broker's limit of {limit} B");
     parcel.lose(ErrorKind::TooLarge, &why);
     None
-}
-
-/// What is possible with a broker that greets like this.
-pub(crate) fn capabilities(settings: &Settings, greeting: &Greeting) -> Capabilities {
-    use transport_api::AckScope::NextHop;
-    let native = settings.version == crate::settings::Version::V5;
-    Capabilities {
-        at_least_once: (greeting.max_qos >= 1).then_some(NextHop),
-        // Repeated messages are recognised by their id.
-        exactly_once: (greeting.max_qos >= 2 && settings.metadata).then_some(NextHop),
-        native_metadata: native && settings.metadata,
-        metadata: settings.metadata,
-        wildcards: greeting.wildcards,
-        priority: false,
-        retained: greeting.retains,
-        liveliness: settings.presence.is_some(),
-        block_on_receive: false,
-        schema_check: settings.metadata,
-        reconnects: true,
-        cross_process: true,
-        max_payload: Some(limit(settings, greeting)),
-    }
 }

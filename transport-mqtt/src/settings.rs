@@ -212,6 +212,7 @@ pub(crate) struct Will {
 
 /// Files of a TLS connection.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "tls"), allow(dead_code))]
 pub(crate) struct Files {
     pub(crate) ca: Option<PathBuf>,
     pub(crate) identity: Option<(PathBuf, PathBuf)>,
@@ -443,6 +444,7 @@ pub(crate) fn is_embedded(config: &TransportConfig) -> bool {
 }
 
 /// The options of the embedded broker.
+#[cfg_attr(not(feature = "embedded-broker"), allow(dead_code))]
 pub(crate) fn embedded(config: &TransportConfig) -> Result<Embedded> {
     let options: Options = config.backend()?;
     if options.broker_queue == 0 || options.broker_queue > 100_000 {
@@ -460,6 +462,7 @@ pub(crate) fn embedded(config: &TransportConfig) -> Result<Embedded> {
 
 /// The configuration of a client of the embedded broker at `port`: the same options, without those
 /// of the broker.
+#[cfg_attr(not(feature = "embedded-broker"), allow(dead_code))]
 pub(crate) fn client(config: &TransportConfig, port: u16) -> Result<TransportConfig> {
     let fault =
         |error: url::ParseError| Error::config(format!("URL of the embedded broker: {error}"));

@@ -17,11 +17,12 @@ use transport_api::{
     Schema, Subscriber, TopicFilter, TopicName, Transport, TransportInfo,
 };
 
+use crate::capability::capabilities;
 use crate::line::Line;
 use crate::phase::Phase;
 use crate::publisher::MqttPublisher;
 use crate::receiver::{Command, Entry, Receiver};
-use crate::sender::{Outlet, Sender, capabilities};
+use crate::sender::{Outlet, Sender};
 use crate::settings::Settings;
 use crate::status::Status;
 use crate::subscriber::MqttSubscriber;

@@ -5,6 +5,7 @@
 //! session, so they are kept outside, and nothing of a lost connection may come back in the next.
 
 use std::collections::BTreeSet;
+#[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,8 @@
 //! Promises of the embedded broker and of transports that meet there.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 mod side;
 
 use std::time::Duration;
