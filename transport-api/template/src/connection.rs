@@ -26,7 +26,7 @@ const CONTROLS: usize = 1024;
 const SUBSCRIPTIONS: usize = 4096;
 
 /// Bytes of several small frames that are read at once; larger ones go straight to their place.
-const READ_AHEAD: usize = 8 << 10;
+const READ_AHEAD: usize = 4 << 10;
 
 /// Topics whose names are kept, so that a steady stream parses and allocates none.
 const TOPICS: usize = 32;
