@@ -24,6 +24,10 @@ const REQUESTS: usize = 16;
 /// Largest packet, as in `transport-mqtt`: 16 MiB of payload and what is around it.
 const PACKET: u32 = (16 << 20) + (64 << 10);
 
+/// Longer than any run: an event loop that is polled by whoever waits for an answer is not polled
+/// while other paths have their turn, and would be taken for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(3600);
+
 fn lost(error: impl fmt::Display) -> Failure {
     Failure::new("rumqttc", error)
 }
@@ -38,7 +42,7 @@ async fn connect(url: &str, topic: &str) -> Result<(AsyncClient, EventLoop)> {
     let mut options = MqttOptions::new(id, host, port);
     options
         .set_network_options(network)
-        .set_keep_alive(Duration::from_secs(10))
+        .set_keep_alive(KEEP_ALIVE)
         .set_max_packet_size(Some(PACKET));
     let (client, mut events) = AsyncClient::new(options, REQUESTS);
     client
