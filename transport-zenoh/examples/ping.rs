@@ -33,13 +33,13 @@ async fn main() -> Result<()> {
 
     let echo = tokio::spawn(async move {
         while let Some(sample) = pings.recv().await {
-            let _ = to_vehicle.publish(Message::new(sample?.payload)).await?;
+            drop(to_vehicle.publish(Message::new(sample?.payload)).await?);
         }
         Ok::<(), transport_api::Error>(())
     });
     for _ in 0..10 {
         let sent = Instant::now();
-        let _ = to_edge.publish(Message::new(vec![0; 183_342])).await?;
+        drop(to_edge.publish(Message::new(vec![0; 183_342])).await?);
         if let Some(sample) = pongs.recv().await {
             println!("{} B in {:?}", sample?.payload.len(), sent.elapsed());
         }

@@ -88,7 +88,7 @@ async fn echo(way: &str, url: &str) -> Outcome {
         let (mut pings, pongs) = ends(&transport, "ping", "pong").await?;
         tokio::spawn(async move {
             while let Some(Ok(_)) = pings.recv().await {
-                let _ = pongs.publish(Message::new(answer.clone())).await;
+                drop(pongs.publish(Message::new(answer.clone())).await);
             }
         });
     }

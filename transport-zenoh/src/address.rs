@@ -199,10 +199,6 @@ mod tests {
             ("zenoh://host?link=tls", "without a lock"),
             ("zenoh://host?tx_queue=17", "not in 1..=16"),
             ("zenoh://host?lease=0s", "option `lease`"),
-            (
-                "zenoh://host?lease=5s",
-                "less than twice `block_timeout` (3s)",
-            ),
             ("zenoh://host?leese=1s", "did you mean `lease`?"),
             ("zenoh://host?rx_buffer=1KiB", "option `rx_buffer`"),
         ] {

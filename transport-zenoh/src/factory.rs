@@ -56,6 +56,7 @@ impl TransportFactory for Factory {
         let options: Options = config.backend()?;
         options.check()?;
         let mut address = Address::of(config, &options)?;
+        options.patience(address.role, config.max_payload())?;
         if address.embedded {
             address.endpoint.port = dial::free_port(&address).await?;
         }

@@ -70,9 +70,9 @@ pub(crate) struct Options {
     #[serde(with = "humantime_serde")]
     pub(crate) match_timeout: Duration,
     #[serde(with = "humantime_serde")]
-    pub(crate) block_timeout: Duration,
+    block_timeout: Option<Duration>,
     #[serde(with = "humantime_serde")]
-    pub(crate) lease: Duration,
+    lease: Option<Duration>,
     pub(crate) express: Express,
     pub(crate) tx_queue: usize,
     pub(crate) rx_buffer: ByteSize,
@@ -89,8 +89,8 @@ impl Default for Options {
             port: 0,
             connect_timeout: Duration::from_secs(5),
             match_timeout: Duration::from_secs(1),
-            block_timeout: Duration::from_secs(3),
-            lease: Duration::from_secs(10),
+            block_timeout: None,
+            lease: None,
             express: Express::Auto,
             tx_queue: LARGEST_TX_QUEUE,
             rx_buffer: ByteSize(4 << 20),
@@ -133,12 +133,12 @@ pub(crate) const HELP: &[OptionHelp] = &[
     },
     OptionHelp {
         key: "block_timeout",
-        default: "3s",
+        default: "5s; where it connects, max_payload at 4 MiB/s if that is longer",
         help: "longest stay of one message before a blocked connection, which is then given up",
     },
     OptionHelp {
         key: "lease",
-        default: "10s",
+        default: "twice block_timeout",
         help: "silence after which a connection counts as lost; a quarter of it between signs of life",
     },
     OptionHelp {
@@ -168,6 +168,19 @@ pub(crate) const HELP: &[OptionHelp] = &[
     },
 ];
 
+/// Longest stay of a message before a blocked connection; the library's own default.
+const BLOCK: Duration = Duration::from_secs(5);
+
+/// A link that carries fewer bytes per second is no link for payloads of the size asked for.
+const SLOWEST: usize = 4 << 20;
+
+/// How long a connection may be blocked and how long it may be silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    pub(crate) block: Duration,
+    pub(crate) lease: Duration,
+}
+
 /// Longest duration an option may have; beyond it a mistake is more likely than a wish.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -177,22 +190,14 @@ impl Options {
         for (key, value) in [
             ("connect_timeout", self.connect_timeout),
             ("match_timeout", self.match_timeout),
-            ("block_timeout", self.block_timeout),
-            ("lease", self.lease),
+            ("block_timeout", self.block_timeout.unwrap_or(BLOCK)),
+            ("lease", self.lease.unwrap_or(BLOCK)),
         ] {
             if value < Duration::from_millis(1) || value > LONGEST {
                 return Err(Error::config(format!(
                     "option `{key}`: {value:?} is not in 1 ms ..= 1 h"
                 )));
             }
-        }
-        if self.lease < self.block_timeout * 2 {
-            return Err(Error::config(format!(
-                "option `lease`: {:?} is less than twice `block_timeout` ({:?}); a peer that passes \
-                 messages on reads nothing while one of its connections blocks, and would give up \
-                 the others",
-                self.lease, self.block_timeout
-            )));
         }
         if !(1..=LARGEST_TX_QUEUE).contains(&self.tx_queue) {
             return Err(Error::config(format!(
@@ -229,5 +234,63 @@ impl Options {
             ));
         }
         Ok(())
+    }
+
+    /// The times in force on a side with this role, for payloads up to `max_payload`.
+    ///
+    /// A side that passes messages on reads nothing while one of its connections blocks, and to the
+    /// others it then seems that they are silent. So there is a limit that all sides can rely on:
+    /// who listens blocks no longer than half the lease of who connects, whatever the payloads.
+    pub(crate) fn patience(&self, role: Role, max_payload: usize) -> Result<Patience> {
+        let agreed = self.block_timeout.unwrap_or(BLOCK);
+        let lease = self.lease.unwrap_or(agreed * 2);
+        if lease < agreed * 2 {
+            return Err(Error::config(format!(
+                "option `lease`: {lease:?} is less than twice `block_timeout` ({agreed:?}); raise \
+                 the one or lower the other"
+            )));
+        }
+        let passage = Duration::from_secs_f64(max_payload as f64 / SLOWEST as f64);
+        let block = match (role, self.block_timeout) {
+            (Role::Connect, None) => agreed.max(passage),
+            _ => agreed,
+        };
+        Ok(Patience { block, lease })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_of_a_connecting_side_grows_with_its_payloads() {
+        let seconds = |block, lease| Patience {
+            block: Duration::from_secs(block),
+            lease: Duration::from_secs(lease),
+        };
+        let options = Options::default();
+        for (role, limit, expected) in [
+            (Role::Connect, 16 << 20, seconds(5, 10)),
+            (Role::Connect, 64 << 20, seconds(16, 10)),
+            (Role::Listen, 64 << 20, seconds(5, 10)),
+        ] {
+            assert_eq!(options.patience(role, limit).unwrap(), expected);
+        }
+        let long = Options {
+            block_timeout: Some(Duration::from_secs(20)),
+            ..Options::default()
+        };
+        let found = long.patience(Role::Connect, 64 << 20).unwrap();
+        assert_eq!(found, seconds(20, 40));
+        let short = Options {
+            lease: Some(Duration::from_secs(5)),
+            ..Options::default()
+        };
+        let error = short.patience(Role::Connect, 1).unwrap_err();
+        assert!(
+            error.to_string().contains("twice `block_timeout`"),
+            "{error}"
+        );
     }
 }

@@ -8,7 +8,7 @@ use transport_api::{Error, Result};
 use zenoh::Config;
 
 use crate::address::Address;
-use crate::options::{Mode, Options, Role};
+use crate::options::{Mode, Options, Patience, Role};
 
 /// Room beside the payload in the largest message taken: metadata, key and headers.
 const HEADROOM: usize = 64 << 10;
@@ -58,6 +58,7 @@ impl Backoff {
 pub(crate) fn library(
     address: &Address,
     options: &Options,
+    patience: Patience,
     max_payload: usize,
     backoff: Backoff,
 ) -> Result<Config> {
@@ -103,7 +104,7 @@ pub(crate) fn library(
     // It silently loses messages from 60 kB on.
     settings.set("transport/unicast/lowlatency", "false")?;
     settings.set("transport/unicast/qos/enabled", "true")?;
-    settings.set("transport/link/tx/lease", &millis(options.lease))?;
+    settings.set("transport/link/tx/lease", &millis(patience.lease))?;
     settings.set("transport/link/tx/keep_alive", "4")?;
     for queue in QUEUES {
         settings.set(
@@ -113,7 +114,7 @@ pub(crate) fn library(
     }
     settings.set(
         "transport/link/tx/queue/congestion_control/block/wait_before_close",
-        &options.block_timeout.as_micros().to_string(),
+        &patience.block.as_micros().to_string(),
     )?;
     settings.set(
         "transport/link/rx/buffer_size",
@@ -175,6 +176,7 @@ impl Settings {
 pub(crate) fn in_force(
     address: &Address,
     options: &Options,
+    patience: Patience,
     max_payload: usize,
     backoff: Backoff,
 ) -> Vec<(String, String)> {
@@ -184,12 +186,12 @@ pub(crate) fn in_force(
         ("link", "tcp".to_owned()),
         ("nodelay", "true".to_owned()),
         ("congestion", "block, then close".to_owned()),
-        ("block_timeout", format!("{:?}", options.block_timeout)),
+        ("block_timeout", format!("{:?}", patience.block)),
         ("express", format!("{:?}", options.express).to_lowercase()),
         ("tx_queue", options.tx_queue.to_string()),
         ("rx_buffer", options.rx_buffer.0.to_string()),
         ("max_payload", max_payload.to_string()),
-        ("lease", format!("{:?}", options.lease)),
+        ("lease", format!("{:?}", patience.lease)),
         ("shared_memory", options.shared_memory.to_string()),
         ("scouting", options.scouting.to_string()),
         (

@@ -23,7 +23,7 @@ use crate::address::Address;
 use crate::barrier;
 use crate::dial;
 use crate::link::Link;
-use crate::options::{Options, Role};
+use crate::options::{Options, Patience, Role};
 use crate::outbox::Outbox;
 use crate::presence::{Announced, Presence};
 use crate::publisher::Sender;
@@ -56,6 +56,7 @@ pub(crate) fn capabilities(max_payload: usize) -> Capabilities {
 pub(crate) struct ZenohTransport {
     info: TransportInfo,
     options: Options,
+    patience: Patience,
     capabilities: Capabilities,
     events: Arc<EventHub>,
     open: Arc<Open>,
@@ -86,6 +87,7 @@ impl ZenohTransport {
         let options: Options = config.backend()?;
         options.check()?;
         let address = Address::of(config, &options)?;
+        let patience = options.patience(address.role, config.max_payload())?;
         let runtime = dial::runtime()?;
         let deadline = Instant::now() + options.connect_timeout;
         let address = dial::ready(address, options.connect_timeout).await?;
@@ -99,7 +101,8 @@ impl ZenohTransport {
             Arc::clone(&events),
             runtime,
         ));
-        let library = settings::library(&address, &options, config.max_payload(), backoff)?;
+        let library =
+            settings::library(&address, &options, patience, config.max_payload(), backoff)?;
         let session = dial::session(library, &address, deadline).await?;
         let presence = Arc::new(Presence::new(config.peer().clone(), Arc::clone(&events)));
         let outcome = Self::settle(&session, &link, &presence, &address, &options, deadline).await;
@@ -117,12 +120,19 @@ impl ZenohTransport {
             scheme: config.url().scheme().to_owned(),
             implementation: crate::IMPLEMENTATION.to_owned(),
             endpoint: format!("tcp/{}", address.endpoint),
-            settings: settings::in_force(&address, &options, config.max_payload(), backoff),
+            settings: settings::in_force(
+                &address,
+                &options,
+                patience,
+                config.max_payload(),
+                backoff,
+            ),
         };
         Ok(Self {
             info,
             capabilities: capabilities(config.max_payload()),
             options,
+            patience,
             events: Arc::clone(&events),
             open: Arc::new(Open {
                 session,
@@ -209,7 +219,7 @@ impl Transport for ZenohTransport {
             link: Arc::clone(&self.open.link),
             schema: schema.id().cloned(),
             express: self.options.express,
-            block_timeout: self.options.block_timeout,
+            block_timeout: self.patience.block,
             match_timeout: self.options.match_timeout,
         };
         let session = &self.open.session;

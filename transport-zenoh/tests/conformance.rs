@@ -1,5 +1,7 @@
 //! The suite of the contract: peers among themselves, a router in this process, and `zenohd`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
 use std::net::SocketAddr;
 use std::sync::Mutex;
 

@@ -1,5 +1,7 @@
 //! What happens in the field: first messages, slow links, large payloads, taken ports, strangers.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,7 +77,7 @@ async fn one_shots(url: &str) {
             .unwrap();
         let mut sent = payload(SCAN);
         sent[0] = round;
-        let _ = publisher.publish(Message::new(sent)).await.unwrap();
+        drop(publisher.publish(Message::new(sent)).await.unwrap());
         let report = second.close(PATIENCE).await;
         assert_eq!(report.abandoned, 0, "round {round}");
         let sample = receive(&mut subscriber).await;
@@ -148,7 +150,7 @@ async fn clouds_survive_a_slow_link() {
     let mut sequence = Sequence::random();
     for _ in 0..10 {
         let message = Message::new(payload(CLOUD)).with_id(sequence.next_id());
-        let _ = publisher.publish(message).await.unwrap();
+        drop(publisher.publish(message).await.unwrap());
         let sample = receive(&mut subscriber).await;
         assert_eq!((sample.payload.len(), sample.missed), (CLOUD, 0));
     }
@@ -177,7 +179,7 @@ async fn what_a_slow_link_cannot_carry_is_dropped_and_counted() {
     let cloud = bytes::Bytes::from(payload(CLOUD));
     for _ in 0..COUNT {
         let message = Message::new(cloud.clone()).with_id(sequence.next_id());
-        let _ = publisher.try_publish(message).unwrap();
+        drop(publisher.try_publish(message).unwrap());
     }
     patient(publisher.flush(Stage::Written)).await.unwrap();
     let counters = publisher.counters();
@@ -212,7 +214,7 @@ async fn limits_reach_64_mib() {
         .await
         .unwrap();
     let sent = bytes::Bytes::from(payload(LARGE));
-    let _ = publisher.publish(Message::new(sent.clone())).await.unwrap();
+    drop(publisher.publish(Message::new(sent.clone())).await.unwrap());
     assert!(receive(&mut subscriber).await.payload == sent);
     let refused = publisher
         .try_publish(Message::new(payload(LARGE + 1)))
@@ -295,7 +297,7 @@ async fn a_stopped_peer_is_given_up_and_the_loss_is_counted() {
     let cloud = bytes::Bytes::from(payload(CLOUD));
     let mut publish = || {
         let message = Message::new(cloud.clone()).with_id(sequence.next_id());
-        let _ = publisher.try_publish(message).unwrap();
+        drop(publisher.try_publish(message).unwrap());
         sequence.count() - 1
     };
 
@@ -334,6 +336,34 @@ async fn a_stopped_peer_is_given_up_and_the_loss_is_counted() {
     assert!(missed > 0);
     assert_eq!(received + missed, last + 1);
     child.kill().await.unwrap();
+    edge.close(PATIENCE).await;
+}
+
+/// The pool is smaller than what is kept here: what does not fit goes through the connection.
+#[cfg(feature = "shared-memory")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shared_memory_delivers_and_survives_a_full_pool() {
+    const COUNT: usize = 40;
+    let meeting = meet("zenoh:peer?shared_memory=true&max_payload=2MiB").await;
+    let edge = open(&meeting.first).await;
+    let vehicle = open(&meeting.second).await;
+    let mut subscriber = subscribe(&edge).await;
+    let publisher = vehicle
+        .publisher(&topic(), &Schema::opaque(), Qos::blocking())
+        .await
+        .unwrap();
+    let mut kept = Vec::new();
+    for round in 0..COUNT {
+        let mut sent = payload(CLOUD);
+        sent[0] = round as u8;
+        drop(publisher.publish(Message::new(sent)).await.unwrap());
+        kept.push(receive(&mut subscriber).await);
+    }
+    for (round, sample) in kept.iter().enumerate() {
+        assert_eq!(sample.payload[0], round as u8);
+        assert_eq!(sample.payload[1..], payload(CLOUD)[1..]);
+    }
+    vehicle.close(PATIENCE).await;
     edge.close(PATIENCE).await;
 }
 
@@ -422,7 +452,7 @@ async fn foreign_programs_are_understood_and_understand() {
     // A foreign subscriber answers no barrier, so its declaration may still be on its way.
     let sample = patient(async {
         loop {
-            let _ = publisher.publish(message.clone()).await.unwrap();
+            drop(publisher.publish(message.clone()).await.unwrap());
             let wait = Duration::from_millis(100);
             if let Ok(Some(sample)) = tokio::time::timeout(wait, arrivals.recv()).await {
                 return sample;

@@ -1,4 +1,6 @@
 //! What the kernel says of the sockets; a process of its own, since it looks at all of them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
 #![allow(unsafe_code)]
 
 use std::os::fd::RawFd;
