@@ -23,6 +23,10 @@ use crate::wire::{Dialer, Greeting, Happening, Incoming, Requests, Wire, level};
 /// Subscriptions asked for and not written yet, at once.
 const ASKING: usize = crate::wire::REQUESTS / 2;
 
+/// Messages among which copies for overlapping filters are recognised; those of several publishers
+/// interleave.
+const RECENT: usize = 64;
+
 /// First bytes of a metadata block and its version; see [`envelope`]. A payload that does not
 /// begin so under MQTT 3.1.1 is of a foreign client.
 const BLOCK: &[u8] = b"RT\x01";
@@ -55,8 +59,22 @@ struct Route {
     /// The SUBSCRIBE it waits for or came with.
     round: u64,
     reply: Option<oneshot::Sender<Result<()>>>,
-    /// Identity of the last message, to recognise its copies for overlapping filters.
-    last: Option<MessageId>,
+    /// Identities of the last messages, to recognise their copies for overlapping filters.
+    recent: VecDeque<MessageId>,
+}
+
+impl Route {
+    /// Whether a message has not come before, among the last [`RECENT`].
+    fn is_new(&mut self, id: MessageId) -> bool {
+        if self.recent.contains(&id) {
+            return false;
+        }
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(id);
+        true
+    }
 }
 
 /// One filter at the broker, with everyone who asked for it.
@@ -468,7 +486,7 @@ impl Table {
             gone: entry.gone,
             round: subscription.round,
             reply: Some(reply),
-            last: None,
+            recent: VecDeque::new(),
         });
         let ask = Ask::Subscribe {
             id: subscription.id,
@@ -704,10 +722,12 @@ impl Table {
                 if retained && route.round < subscription.round {
                     continue;
                 }
-                if several && meta.id.is_some() && route.last == meta.id {
+                if several
+                    && let Some(id) = meta.id
+                    && !route.is_new(id)
+                {
                     continue;
                 }
-                route.last = meta.id;
                 let Some(topic) = &named else {
                     continue;
                 };
