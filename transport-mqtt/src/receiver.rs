@@ -27,6 +27,9 @@ const ASKING: usize = crate::wire::REQUESTS / 2;
 /// interleave.
 const RECENT: usize = 64;
 
+/// Ended filters for which a copy may still be under way.
+const DEPARTED: usize = 16;
+
 /// First bytes of a metadata block and its version; see [`envelope`]. A payload that does not
 /// begin so under MQTT 3.1.1 is of a foreign client.
 const BLOCK: &[u8] = b"RT\x01";
@@ -126,6 +129,8 @@ pub(crate) struct Receiver {
 struct Table {
     subscriptions: Vec<Subscription>,
     next_id: usize,
+    /// Filters that ended last.
+    departed: VecDeque<String>,
     asks: VecDeque<Ask>,
     peers: Option<Peers>,
     names: Names,
@@ -163,6 +168,7 @@ impl Receiver {
         let mut table = Table {
             subscriptions: Vec::new(),
             next_id: 1,
+            departed: VecDeque::new(),
             asks: VecDeque::new(),
             peers: None,
             names: Names::default(),
@@ -505,7 +511,7 @@ impl Table {
     }
 
     fn remove_gone(&mut self, mut reply: Option<oneshot::Sender<()>>) {
-        let asks = &mut self.asks;
+        let (asks, departed) = (&mut self.asks, &mut self.departed);
         self.subscriptions.retain_mut(|subscription| {
             let before = subscription.routes.len();
             subscription.routes.retain(|route| {
@@ -517,6 +523,10 @@ impl Table {
             });
             let ends = subscription.routes.is_empty() && before > 0;
             if ends {
+                if departed.len() == DEPARTED {
+                    departed.pop_front();
+                }
+                departed.push_back(subscription.filter.clone());
                 asks.push_back(Ask::Unsubscribe {
                     filter: std::mem::take(&mut subscription.filter),
                     reply: reply.take(),
@@ -706,8 +716,12 @@ impl Table {
             Some(_) => Ok((Metadata::default(), payload)),
         };
         // Without identifiers, a broker may send one copy for each filter that selects it.
-        let several =
-            ids.is_empty() && self.subscriptions.iter().filter(|it| selected(it)).count() > 1;
+        let copies = || {
+            let standing = self.subscriptions.iter().filter(|it| selected(it)).count();
+            let departed = self.departed.iter().filter(|it| selects(it, &text)).count();
+            standing + departed
+        };
+        let several = ids.is_empty() && copies() > 1;
         let mut stale = false;
         for subscription in self.subscriptions.iter_mut().filter(|it| selected(it)) {
             for route in &mut subscription.routes {
