@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use transport_api::{Host, TransportConfig, TransportFactory};
@@ -11,8 +12,16 @@ use transport_conformance::server::{self, Server};
 use transport_conformance::{FIRST, Fixture, LinkControl, Links, ServerControl, Unavailable};
 use transport_zenoh::Factory;
 
+/// How long a connection may block: a machine with much else to do takes seconds for 64 MiB.
+const BLOCK: Duration = Duration::from_secs(10);
+
+/// A configuration with enough patience.
 fn config(url: &str) -> TransportConfig {
-    TransportConfig::parse(url).expect("a valid URL")
+    let seconds = |duration: Duration| format!("{}s", duration.as_secs());
+    TransportConfig::parse(url)
+        .expect("a valid URL")
+        .with_option("block_timeout", &seconds(BLOCK))
+        .with_option("lease", &seconds(2 * BLOCK))
 }
 
 /// The first peer listens, the others connect to it.
@@ -126,6 +135,12 @@ impl Fixture for Zenohd {
             let mut command = tokio::process::Command::new(&program);
             command.args(["--listen", &format!("tcp/127.0.0.1:{port}")]);
             command.args(["--no-multicast-scouting", "--rest-http-port", "none"]);
+            let block = "transport/link/tx/queue/congestion_control/block/wait_before_close";
+            command.args(["--cfg", &format!("{block}:{}", BLOCK.as_micros())]);
+            command.args([
+                "--cfg",
+                &format!("transport/link/tx/lease:{}", 2 * BLOCK.as_millis()),
+            ]);
             command
         })
         .await?;
