@@ -12,6 +12,7 @@
 //! | [`end`] | an end that makes round trips; implemented by [`tcp`], [`contract`] and [`bare`] |
 //! | [`part`] | what a `bench-peer` process does |
 //! | [`server`] | what runs between the ends |
+//! | [`cores`], [`nodelay`], [`allocator`] | equal terms |
 //! | [`child`], [`stand`] | the processes, seen from the bench |
 //! | [`comparison`], [`table`], [`environment`] | figures and how they are shown |
 
@@ -20,6 +21,7 @@ pub mod bare;
 pub mod child;
 pub mod comparison;
 pub mod contract;
+pub mod cores;
 pub mod end;
 pub mod environment;
 pub mod failure;

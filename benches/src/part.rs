@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 use crate::bare;
 use crate::contract;
+use crate::cores::{self, Host};
 use crate::end::Asker;
 use crate::failure::{Failure, Result};
 use crate::path::{self, Over, Path, Server};
@@ -91,6 +92,7 @@ fn end_with_input() {
 }
 
 fn serve(server: &str) -> Result<()> {
+    cores::settle(Host::Edge)?;
     match server {
         "relay" => {
             end_with_input();
@@ -120,6 +122,7 @@ fn topics(path: &Path) -> (String, String) {
 }
 
 fn echo(path: &Path, at: &str) -> Result<()> {
+    cores::settle(Host::Edge)?;
     end_with_input();
     let (requests, answers) = topics(path);
     let server = (at != NOWHERE).then_some(at);
@@ -133,6 +136,7 @@ fn echo(path: &Path, at: &str) -> Result<()> {
 }
 
 fn ask(path: &Path, at: &str) -> Result<()> {
+    cores::settle(Host::Vehicle)?;
     let (requests, answers) = topics(path);
     let mut asker: Box<dyn Asker> = match path.over {
         Over::Tcp => Box::new(tcp::Direct::open(at)?),

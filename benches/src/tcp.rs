@@ -3,7 +3,7 @@
 //! no delay, buffers that are kept.
 
 use std::io::{IoSlice, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -128,29 +128,33 @@ pub fn echo(address: Option<&str>, ready: Ready<'_>) -> Result<()> {
     }
 }
 
-/// Passes frames on between the two ends that connect, each read as a whole before it is written.
+/// Passes frames on between every two ends that connect one after the other, each frame read as a
+/// whole before it is written.
 ///
 /// # Errors
-/// A connection is lost.
+/// Nobody can connect any more.
 pub fn relay(ready: Ready<'_>) -> Result<()> {
     let (listener, address) = listen()?;
     ready(&address.to_string());
-    let mut one = accept(&listener)?;
-    let mut other = accept(&listener)?;
-    let mut one_back = one.try_clone().map_err(broken)?;
-    let mut other_back = other.try_clone().map_err(broken)?;
-    thread::scope(|scope| {
-        scope.spawn(move || pass(&mut one, &mut other));
-        pass(&mut other_back, &mut one_back)
-    })
+    loop {
+        let (one, other) = (accept(&listener)?, accept(&listener)?);
+        let one_back = one.try_clone().map_err(broken)?;
+        let other_back = other.try_clone().map_err(broken)?;
+        thread::spawn(move || pass(one, other));
+        thread::spawn(move || pass(other_back, one_back));
+    }
 }
 
-fn pass(from: &mut TcpStream, to: &mut TcpStream) -> Result<()> {
+/// Passes frames on until one of the ends is gone; then the other is told.
+fn pass(mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = Vec::new();
-    loop {
-        let frame = read(from, &mut buffer)?;
-        write(to, frame)?;
+    while let Ok(frame) = read(&mut from, &mut buffer) {
+        if write(&mut to, frame).is_err() {
+            break;
+        }
     }
+    // It may be gone too.
+    let _ = to.shutdown(Shutdown::Both);
 }
 
 #[cfg(test)]

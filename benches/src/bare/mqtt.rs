@@ -1,4 +1,5 @@
-//! `rumqttc`, protocol version 5, QoS 0, one connection.
+//! `rumqttc`, protocol version 5, QoS 0, one connection for publishing and one for receiving: with
+//! one for both, `rumqttc` and a broker that each wait for the other to read stand still.
 
 use std::fmt;
 use std::time::Duration;
@@ -32,29 +33,45 @@ fn lost(error: impl fmt::Display) -> Failure {
     Failure::new("rumqttc", error)
 }
 
-/// Connects and subscribes to `topic`.
-async fn connect(url: &str, topic: &str) -> Result<(AsyncClient, EventLoop)> {
+/// Connects under an id that ends in `role`.
+fn connect(url: &str, role: &str) -> Result<(AsyncClient, EventLoop)> {
     let (host, port) = address(url)?;
     let mut network = NetworkOptions::new();
     network.set_tcp_nodelay(true);
-    // Client ids are per process, and each process has one client.
-    let id = format!("bare-{}", std::process::id());
+    let id = format!("bare-{}-{role}", std::process::id());
     let mut options = MqttOptions::new(id, host, port);
     options
         .set_network_options(network)
         .set_keep_alive(KEEP_ALIVE)
         .set_max_packet_size(Some(PACKET));
-    let (client, mut events) = AsyncClient::new(options, REQUESTS);
-    client
-        .subscribe(topic, QoS::AtMostOnce)
-        .await
-        .map_err(lost)?;
+    Ok(AsyncClient::new(options, REQUESTS))
+}
+
+/// Connects twice and subscribes to `topic`.
+async fn open(url: &str, topic: &str) -> Result<(AsyncClient, Loops)> {
+    let (publisher, publishing) = connect(url, "pub")?;
+    let (subscriber, mut receiving) = connect(url, "sub")?;
+    let subscribed = subscriber.subscribe(topic, QoS::AtMostOnce).await;
+    subscribed.map_err(lost)?;
     loop {
-        let event = events.poll().await.map_err(lost)?;
+        let event = receiving.poll().await.map_err(lost)?;
         if matches!(event, Event::Incoming(Packet::SubAck(_))) {
-            return Ok((client, events));
+            let loops = Loops {
+                publishing,
+                receiving,
+                subscriber,
+            };
+            return Ok((publisher, loops));
         }
     }
+}
+
+/// Both event loops.
+struct Loops {
+    publishing: EventLoop,
+    receiving: EventLoop,
+    /// Without it the loop ends.
+    subscriber: AsyncClient,
 }
 
 /// Polls until a message arrives.
@@ -67,12 +84,28 @@ async fn arrival(events: &mut EventLoop) -> Result<Bytes> {
     }
 }
 
-/// Polls on a task of its own and hands messages over.
-fn hand_over(runtime: &Runtime, mut events: EventLoop) -> mpsc::Receiver<Result<Bytes>> {
+/// Polls until the connection is lost.
+async fn drive(events: &mut EventLoop) -> Failure {
+    loop {
+        if let Err(error) = events.poll().await {
+            return lost(error);
+        }
+    }
+}
+
+/// Polls on tasks of their own and hands messages over.
+fn hand_over(runtime: &Runtime, mut loops: Loops) -> mpsc::Receiver<Result<Bytes>> {
     let (arrived, arrivals) = mpsc::channel(DEPTH);
+    let failed = arrived.clone();
     runtime.spawn(async move {
+        let failure = drive(&mut loops.publishing).await;
+        // Nobody waits for it at the end.
+        let _ = failed.send(Err(failure)).await;
+    });
+    runtime.spawn(async move {
+        let _subscriber = loops.subscriber;
         loop {
-            let payload = arrival(&mut events).await;
+            let payload = arrival(&mut loops.receiving).await;
             let ended = payload.is_err();
             if arrived.send(payload).await.is_err() || ended {
                 return;
@@ -84,14 +117,17 @@ fn hand_over(runtime: &Runtime, mut events: EventLoop) -> mpsc::Receiver<Result<
 
 /// Where answers come from.
 enum Answers {
-    Polled(Box<EventLoop>),
+    Polled(Box<Loops>),
     HandedOver(mpsc::Receiver<Result<Bytes>>),
 }
 
 impl Answers {
     async fn next(&mut self) -> Result<Bytes> {
         match self {
-            Self::Polled(events) => arrival(events).await,
+            Self::Polled(loops) => tokio::select! {
+                payload = arrival(&mut loops.receiving) => payload,
+                failure = drive(&mut loops.publishing) => Err(failure),
+            },
             Self::HandedOver(arrivals) => arrivals
                 .recv()
                 .await
@@ -110,10 +146,10 @@ fn runtime(style: Use) -> Result<Runtime> {
     }
 }
 
-fn answers(style: Use, runtime: &Runtime, events: EventLoop) -> Answers {
+fn answers(style: Use, runtime: &Runtime, loops: Loops) -> Answers {
     match style {
-        Use::Bare => Answers::Polled(Box::new(events)),
-        Use::HandedOver => Answers::HandedOver(hand_over(runtime, events)),
+        Use::Bare => Answers::Polled(Box::new(loops)),
+        Use::HandedOver => Answers::HandedOver(hand_over(runtime, loops)),
     }
 }
 
@@ -138,8 +174,8 @@ impl Mqtt {
     /// What the library answers.
     pub fn open(url: &str, requests: &str, answers_topic: &str, style: Use) -> Result<Self> {
         let runtime = runtime(style)?;
-        let (client, events) = runtime.block_on(connect(url, answers_topic))?;
-        let answers = answers(style, &runtime, events);
+        let (client, loops) = runtime.block_on(open(url, answers_topic))?;
+        let answers = answers(style, &runtime, loops);
         Ok(Self {
             runtime,
             client,
@@ -171,7 +207,7 @@ impl Asker for Mqtt {
 
     fn settings(&self) -> String {
         format!(
-            "rumqttc v5: nodelay=true, connections=1, qos=0, max_packet={PACKET} B, \
+            "rumqttc v5: nodelay=true, connections=2, qos=0, max_packet={PACKET} B, \
              requests={REQUESTS}"
         )
     }
@@ -189,8 +225,8 @@ pub fn echo(
     ready: Ready<'_>,
 ) -> Result<()> {
     let runtime = runtime(style)?;
-    let (client, events) = runtime.block_on(connect(url, requests))?;
-    let mut arrivals = answers(style, &runtime, events);
+    let (client, loops) = runtime.block_on(open(url, requests))?;
+    let mut arrivals = answers(style, &runtime, loops);
     ready(url);
     runtime.block_on(async {
         loop {
