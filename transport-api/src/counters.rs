@@ -9,7 +9,7 @@ pub struct PublisherCounters {
     pub accepted: u64,
     /// Messages handed back to the caller (not accepted).
     pub refused: u64,
-    /// Accepted messages handed to the transport's library or socket.
+    /// Accepted messages handed to the transport's library or socket, and not lost since.
     pub written: u64,
     /// Written messages whose acknowledgement arrived.
     pub acknowledged: u64,
@@ -17,7 +17,7 @@ pub struct PublisherCounters {
     pub dropped: u64,
     /// Accepted messages that are known to be lost, or may be lost, for another reason.
     pub lost: u64,
-    /// Payload bytes of written messages.
+    /// Payload bytes handed to the transport's library or socket, of each message once.
     pub bytes: u64,
 }
 

@@ -43,7 +43,7 @@ pub enum Event {
         /// Subscribers now.
         subscribers: usize,
     },
-    /// Accepted messages were given up.
+    /// Accepted messages were given up by an overflow policy, or are lost or may be.
     Dropped {
         /// The topic.
         topic: TopicName,

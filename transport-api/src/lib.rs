@@ -4,9 +4,11 @@
 //! [`Publisher`] and [`Subscriber`] handles; the everyday methods are on [`PublisherExt`] and
 //! [`SubscriberExt`]. *Authors* of a transport implement [`TransportFactory`], [`Transport`],
 //! [`Publisher`] and [`Subscriber`]; they find the shared parts here, so that two transports never
-//! differ by accident: the bounded [`queue`], the receiving end with loss accounting
-//! ([`reception`]), the in-band metadata codec ([`envelope`]), delivery tokens ([`token`]), events
-//! ([`event`]) and typed configuration ([`config`]). The crate `transport-conformance` checks them.
+//! differ by accident: the sending end with its bounded [`queue`] ([`outbox`]), what becomes of
+//! each message ([`ledger`]), the receiving end with loss accounting ([`reception`]), the in-band
+//! metadata codec ([`envelope`]), delivery tokens ([`token`]), events ([`event`]), pauses before
+//! reconnecting ([`backoff`]), bounded warnings ([`throttle`]) and typed configuration
+//! ([`config`]). The crate `transport-conformance` checks them.
 //!
 //! Payloads are [`bytes::Bytes`] in both directions and travel by reference count; what belongs to
 //! a message but not into its payload is [`Metadata`]. Nothing here depends on an async runtime.
@@ -39,6 +41,7 @@
 //! # Ok::<(), transport_api::Error>(()) }).unwrap();
 //! ```
 
+pub mod backoff;
 pub mod capability;
 pub mod config;
 pub mod counters;
@@ -46,10 +49,11 @@ pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod gap;
+pub mod ledger;
 pub mod local;
 pub mod meeting;
 pub mod message;
-
+pub mod outbox;
 pub mod publisher;
 pub mod qos;
 pub mod queue;
@@ -58,6 +62,7 @@ pub mod registry;
 pub mod schema;
 pub mod stamp;
 pub mod subscriber;
+pub mod throttle;
 pub mod token;
 pub mod topic;
 pub mod transport;

@@ -17,14 +17,15 @@ use serde::Deserialize;
 
 use crate::capability::Capabilities;
 use crate::config::{PeerId, TransportConfig};
-use crate::counters::{PublisherCounters, SubscriberCounters};
-use crate::error::{Error, ErrorKind, Result};
+use crate::counters::PublisherCounters;
+use crate::error::{Error, Result};
 use crate::event::{Event, EventHub, Events};
+use crate::ledger::Ledger;
 use crate::meeting::{Meeting, Placement};
-use crate::message::{Message, Sample};
+use crate::message::Message;
 use crate::publisher::{Publisher, Refused, Why};
-use crate::qos::{AckScope, Delivery, Granted, Overflow, Qos};
-use crate::reception::{Arrived, Inlet, Reception, reception};
+use crate::qos::{AckScope, Granted, Overflow, Qos};
+use crate::reception::{Arrived, Inlet, Subscribed, Subscription, reception};
 use crate::registry::{About, TransportFactory};
 use crate::schema::Schema;
 use crate::subscriber::Subscriber;
@@ -103,7 +104,7 @@ impl TransportFactory for Factory {
         };
         let member = Arc::new(Member {
             peer: config.peer().clone(),
-            hub: EventHub::default(),
+            hub: Arc::default(),
             closed: AtomicBool::new(false),
             waiting: Mutex::default(),
             accepted: AtomicU64::new(0),
@@ -146,12 +147,12 @@ struct Space {
 struct SpaceState {
     members: Vec<Arc<Member>>,
     channels: HashMap<TopicName, Arc<Channel>>,
-    subscriptions: Vec<Subscription>,
+    subscriptions: Vec<Selection>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Subscription {
+struct Selection {
     number: u64,
     filter: TopicFilter,
     inlet: Inlet,
@@ -172,7 +173,7 @@ struct Channel {
 #[derive(Debug)]
 struct Member {
     peer: PeerId,
-    hub: EventHub,
+    hub: Arc<EventHub>,
     closed: AtomicBool,
     /// Publishers that wait for room.
     waiting: Mutex<Vec<Waker>>,
@@ -316,6 +317,15 @@ impl Space {
         channel
     }
 
+    /// A publisher of `channel` ends; the channel goes with the last one unless it keeps a message.
+    fn release(&self, channel: &Arc<Channel>) {
+        let mut state = lock(&self.state);
+        // Ours and the table's: under the lock nobody gets another.
+        if Arc::strong_count(channel) == 2 && lock(&channel.retained).is_none() {
+            state.channels.remove(&channel.topic);
+        }
+    }
+
     fn subscribe(&self, filter: &TopicFilter, inlet: &Inlet, member: &Arc<Member>) -> u64 {
         let mut state = lock(&self.state);
         let number = state.next;
@@ -328,7 +338,7 @@ impl Space {
                 outlets.push((number, inlet.clone()));
             });
         }
-        state.subscriptions.push(Subscription {
+        state.subscriptions.push(Selection {
             number,
             filter: filter.clone(),
             inlet: inlet.clone(),
@@ -393,12 +403,13 @@ impl Transport for Local {
             }
         }
         Ok(Box::new(LocalPublisher {
+            ledger: Ledger::new(topic.clone(), granted.scope, Arc::clone(&self.member.hub)),
+            space: Arc::clone(&self.space),
             channel,
             member: Arc::clone(&self.member),
             capabilities: self.capabilities,
             granted,
             schema: schema.clone(),
-            counters: Counters::default(),
         }))
     }
 
@@ -414,11 +425,11 @@ impl Transport for Local {
         let granted = self.capabilities.grant_subscriber(&qos)?;
         let (inlet, reception) = reception(granted, schema);
         let number = self.space.subscribe(filter, &inlet, &self.member);
-        Ok(Box::new(LocalSubscriber {
+        let membership = Membership {
             space: Arc::clone(&self.space),
             number,
-            reception,
-        }))
+        };
+        Ok(Box::new(Subscribed::new(reception, membership)))
     }
 
     fn events(&self) -> Events {
@@ -451,22 +462,15 @@ impl Drop for Local {
     }
 }
 
-#[derive(Debug, Default)]
-struct Counters {
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    dropped: AtomicU64,
-    bytes: AtomicU64,
-}
-
 #[derive(Debug)]
 struct LocalPublisher {
+    space: Arc<Space>,
     channel: Arc<Channel>,
     member: Arc<Member>,
     capabilities: Capabilities,
     granted: Granted,
     schema: Schema,
-    counters: Counters,
+    ledger: Arc<Ledger>,
 }
 
 #[async_trait]
@@ -476,9 +480,8 @@ impl Publisher for LocalPublisher {
     }
 
     fn try_publish(&self, message: Message) -> Result<DeliveryToken, Refused> {
-        let count = |counter: &AtomicU64, by: u64| counter.fetch_add(by, Ordering::Relaxed);
         let refuse = |message, why| {
-            count(&self.counters.refused, 1);
+            self.ledger.refuse();
             Err(Refused { message, why })
         };
         if self.member.is_closed() {
@@ -489,7 +492,8 @@ impl Publisher for LocalPublisher {
             return refuse(message, Why::Fatal(error));
         }
         let Message { payload, mut meta } = message;
-        if meta.schema.is_none() {
+        let filled = meta.schema.is_none();
+        if filled {
             meta.schema = self.schema.id().cloned();
         }
         let arrived = Arrived {
@@ -499,32 +503,26 @@ impl Publisher for LocalPublisher {
         };
         match self.channel.deliver(arrived, self.granted.retain) {
             Ok(()) => {
-                count(&self.counters.accepted, 1);
-                count(&self.counters.bytes, bytes as u64);
+                self.ledger.delivered(bytes);
                 self.member.accepted.fetch_add(1, Ordering::Relaxed);
-                Ok(match self.granted.delivery {
-                    Delivery::AtMostOnce => DeliveryToken::queued(),
+                Ok(match self.granted.scope {
+                    AckScope::Nothing => DeliveryToken::queued(),
                     _ => DeliveryToken::settled(Ok(Stage::Acknowledged)),
                 })
             }
-            Err(Arrived { payload, meta, .. }) if self.granted.overflow == Overflow::Block => {
+            Err(Arrived {
+                payload, mut meta, ..
+            }) if self.granted.overflow == Overflow::Block => {
+                if filled {
+                    meta.schema = None;
+                }
                 refuse(Message { payload, meta }, Why::Full)
             }
             Err(_) => {
                 // There is no queue of our own to make room in, so both drop policies give up the
                 // new message.
-                count(&self.counters.accepted, 1);
-                count(&self.counters.dropped, 1);
-                let topic = self.channel.topic.clone();
-                self.member.hub.emit(Event::Dropped { topic, count: 1 });
-                Ok(DeliveryToken::settled(Err(Error::new(
-                    ErrorKind::Dropped,
-                    "publish",
-                    format!(
-                        "a subscriber of `{}` blocks and is full",
-                        self.channel.topic
-                    ),
-                ))))
+                self.ledger.accept().give_up();
+                Ok(DeliveryToken::settled(Err(self.ledger.full())))
             }
         }
     }
@@ -541,58 +539,77 @@ impl Publisher for LocalPublisher {
         .await
     }
 
-    async fn flush(&self, _until: Stage) -> Result<()> {
+    async fn flush(&self, until: Stage) -> Result<()> {
         if self.member.is_closed() {
-            Err(Error::closed("flush"))
-        } else {
-            Ok(())
+            return Err(Error::closed("flush"));
         }
+        self.ledger.flush(until).await;
+        Ok(())
     }
 
     fn counters(&self) -> PublisherCounters {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (accepted, dropped) = (read(&self.counters.accepted), read(&self.counters.dropped));
-        let acknowledges = self.granted.delivery != Delivery::AtMostOnce;
-        PublisherCounters {
-            accepted,
-            refused: read(&self.counters.refused),
-            written: accepted - dropped,
-            acknowledged: if acknowledges { accepted - dropped } else { 0 },
-            dropped,
-            lost: 0,
-            bytes: read(&self.counters.bytes),
-        }
+        self.ledger.counters()
     }
 }
 
+impl Drop for LocalPublisher {
+    fn drop(&mut self) {
+        self.space.release(&self.channel);
+    }
+}
+
+/// A subscription in a space.
 #[derive(Debug)]
-struct LocalSubscriber {
+struct Membership {
     space: Arc<Space>,
     number: u64,
-    reception: Reception,
 }
 
-#[async_trait]
-impl Subscriber for LocalSubscriber {
-    fn granted(&self) -> Granted {
-        self.reception.granted()
-    }
+impl Subscription for Membership {}
 
-    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Sample>>> {
-        self.reception.poll_recv(cx)
-    }
-
-    fn counters(&self) -> SubscriberCounters {
-        self.reception.counters()
-    }
-
-    async fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Drop for LocalSubscriber {
+impl Drop for Membership {
     fn drop(&mut self) {
         self.space.unsubscribe(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qos::Qos;
+
+    #[test]
+    fn a_channel_lives_as_long_as_its_publishers_and_what_is_retained() {
+        fn now<T>(future: impl Future<Output = T>) -> T {
+            match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(value) => value,
+                Poll::Pending => panic!("nothing in this process should be waited for"),
+            }
+        }
+        let factory = Factory::default();
+        let config = TransportConfig::parse("local:channels").unwrap();
+        let transport = now(factory.open(&config)).unwrap();
+        let space = lock(&factory.spaces)["channels"].upgrade().unwrap();
+        let channels = || lock(&space.state).channels.len();
+        let publish = |topic: &str, retain| {
+            let topic = TopicName::parse(topic).unwrap();
+            let qos = Qos {
+                retain,
+                ..Qos::default()
+            };
+            let publisher = now(transport.publisher(&topic, &Schema::opaque(), qos)).unwrap();
+            drop(publisher.try_publish(Message::new("x")).unwrap());
+            publisher
+        };
+        let (one, other) = (publish("a", false), publish("a", false));
+        for n in 0..100 {
+            drop(publish(&format!("passing/{n}"), false));
+        }
+        drop(one);
+        assert_eq!(channels(), 1);
+        drop(other);
+        assert_eq!(channels(), 0);
+        drop(publish("kept", true));
+        assert_eq!(channels(), 1);
     }
 }

@@ -182,6 +182,11 @@ impl<T> Producer<T> {
         self.0.close();
     }
 
+    /// Whether the queue takes nothing more.
+    pub fn is_closed(&self) -> bool {
+        self.0.lock().closed
+    }
+
     /// Items in the queue.
     pub fn len(&self) -> usize {
         self.0.lock().items.len()

@@ -1,16 +1,15 @@
 //! The receiving end that every transport uses: a bounded queue, loss accounting, schema check and
 //! de-duplication.
 //!
-//! The transport holds the [`Inlet`], possibly on a thread of its library; its [`Subscriber`]
-//! holds the [`Reception`]. Gaps are counted where the app takes samples out, so that a message
+//! The transport holds the [`Inlet`], possibly on a thread of its library; the app holds the
+//! [`Reception`] in a [`Subscribed`], with what ends the subscription. Gaps are counted where the app takes samples out, so that a message
 //! lost anywhere before the app is missing, whatever lost it.
-//!
-//! [`Subscriber`]: crate::Subscriber
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::counters::SubscriberCounters;
@@ -20,6 +19,7 @@ use crate::message::{Metadata, Sample};
 use crate::qos::{Delivery, Granted, Overflow};
 use crate::queue::{self, Consumer, Producer, Pushed};
 use crate::schema::{Schema, SchemaId};
+use crate::subscriber::Subscriber;
 use crate::topic::TopicName;
 
 /// An arrival before it is accounted for.
@@ -216,5 +216,62 @@ impl Reception {
     /// Ends the subscription; what is queued can still be received.
     pub fn close(&self) {
         self.consumer.close();
+    }
+}
+
+/// What ends a subscription at the other side. Dropping it does so without waiting.
+#[async_trait]
+pub trait Subscription: Send + std::fmt::Debug + 'static {
+    /// Ends it and waits until that is done. Not cancel-safe: a dropped future leaves the rest to
+    /// the background. The default is for those whose `drop` is all there is to do.
+    ///
+    /// # Errors
+    /// The other side could not be told.
+    async fn end(self) -> Result<()>
+    where
+        Self: Sized,
+    {
+        Ok(())
+    }
+}
+
+/// A subscriber: where messages arrive, and what ends that.
+#[derive(Debug)]
+pub struct Subscribed<S> {
+    reception: Reception,
+    subscription: S,
+}
+
+impl<S: Subscription> Subscribed<S> {
+    /// A subscriber with the receiving end `reception`.
+    pub fn new(reception: Reception, subscription: S) -> Self {
+        Self {
+            reception,
+            subscription,
+        }
+    }
+}
+
+#[async_trait]
+impl<S: Subscription> Subscriber for Subscribed<S> {
+    fn granted(&self) -> Granted {
+        self.reception.granted()
+    }
+
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Sample>>> {
+        self.reception.poll_recv(cx)
+    }
+
+    fn counters(&self) -> SubscriberCounters {
+        self.reception.counters()
+    }
+
+    async fn close(self: Box<Self>) -> Result<()> {
+        let Self {
+            reception,
+            subscription,
+        } = *self;
+        drop(reception);
+        subscription.end().await
     }
 }

@@ -22,27 +22,24 @@
 //! # Ok(()) }
 //! ```
 
-mod backoff;
 #[cfg(feature = "embedded-broker")]
 mod broker;
 mod capability;
 mod factory;
 mod fault;
-mod ledger;
-mod line;
+mod membership;
 mod phase;
 mod presence;
 mod properties;
-mod publisher;
 mod receiver;
 mod sender;
 mod settings;
 mod status;
-mod subscriber;
 #[cfg(feature = "tls")]
 mod tls;
 mod topic;
 mod transport;
+mod window;
 mod wire;
 
 pub use factory::Factory;

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 use transport_api::event::EventHub;
 use transport_api::{Event, PeerId};
 
+use crate::status::Status;
+
 /// How long a peer that was there before may take to come back after a broker forgot everything.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -20,6 +22,8 @@ pub(crate) struct Peers {
     /// Rung when this peer itself was taken for lost.
     withdrawn: Arc<Notify>,
     hub: Arc<EventHub>,
+    /// Told when everybody is back.
+    status: Arc<Status>,
     /// With whether the broker has confirmed it since it forgot everything.
     known: BTreeMap<PeerId, bool>,
     /// When those that are not confirmed count as lost.
@@ -32,12 +36,14 @@ impl Peers {
         own: PeerId,
         withdrawn: Arc<Notify>,
         hub: Arc<EventHub>,
+        status: Arc<Status>,
     ) -> Self {
         Self {
             prefix: format!("{topic}/"),
             own,
             withdrawn,
             hub,
+            status,
             known: BTreeMap::new(),
             doubt: None,
         }
@@ -67,8 +73,14 @@ impl Peers {
                 if self.known.remove(&peer).is_some() {
                     self.hub.emit(Event::PeerLost(peer));
                 }
-            } else if self.known.insert(peer.clone(), true).is_none() {
-                self.hub.emit(Event::PeerAlive(peer));
+            } else {
+                if self.known.insert(peer.clone(), true).is_none() {
+                    self.hub.emit(Event::PeerAlive(peer));
+                }
+                if self.doubt.is_some() && self.known.values().all(|confirmed| *confirmed) {
+                    self.doubt = None;
+                    self.status.reunite();
+                }
             }
         }
         true
@@ -120,7 +132,8 @@ mod tests {
         let hub = Arc::new(EventHub::default());
         let mut events = hub.subscribe();
         let own = PeerId::parse("me").unwrap();
-        let mut peers = Peers::new("here", own, Arc::default(), hub);
+        let status = Arc::new(Status::new(Arc::clone(&hub)));
+        let mut peers = Peers::new("here", own, Arc::default(), hub, status);
         assert_eq!(peers.filter(), "here/+");
         for (topic, payload) in [
             ("here/other", "online"),
@@ -147,5 +160,31 @@ mod tests {
                 "PeerLost(PeerId(\"second\"))"
             ]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_are_reunited_when_the_last_one_is_back() {
+        let hub = Arc::new(EventHub::default());
+        let status = Arc::new(Status::new(Arc::clone(&hub)));
+        let own = PeerId::parse("me").unwrap();
+        let mut peers = Peers::new("here", own, Arc::default(), hub, Arc::clone(&status));
+        let reunited = || {
+            let mut cx = Context::from_waker(Waker::noop());
+            std::pin::pin!(status.reunited()).poll(&mut cx).is_ready()
+        };
+        let back = |peers: &mut Peers, name: &str| {
+            assert!(peers.observe(format!("here/{name}").as_bytes(), b"online"));
+        };
+        // Nobody is known: whoever is there may be of another kind.
+        peers.doubt();
+        status.restored(false);
+        back(&mut peers, "a");
+        assert!(!reunited());
+        back(&mut peers, "b");
+        peers.doubt();
+        back(&mut peers, "b");
+        assert!(!reunited());
+        back(&mut peers, "a");
+        assert!(reunited());
     }
 }

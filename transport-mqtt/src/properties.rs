@@ -4,9 +4,12 @@
 //! |---|---|
 //! | content type | name of the schema |
 //! | `rt-schema` | fingerprint of the schema, 32 hexadecimal digits |
-//! | `rt-id`, `rt-correlation` | source in hexadecimal, `#`, position in decimal |
+//! | `rt-id`, `rt-correlation` | source, `#`, position |
 //! | `traceparent` | trace context as W3C writes it |
-//! | `rt-stamps` | `point:clock:nanoseconds` in decimal, joined by spaces |
+//! | `rt-stamps` | `point:clock:nanoseconds`, joined by spaces |
+//!
+//! Numbers are hexadecimal with all their digits (point 2, clock 8, the others 16; nanoseconds as
+//! two's complement), so that the bytes on the wire do not depend on the values.
 //!
 //! Properties of others are ignored, so messages of foreign clients arrive with empty metadata.
 
@@ -24,15 +27,18 @@ const CORRELATION: &str = "rt-correlation";
 const TRACE: &str = "traceparent";
 const STAMPS: &str = "rt-stamps";
 
+/// Length of one stamp.
+const STAMP: usize = 2 + 1 + 8 + 1 + 16;
+
 /// The properties that carry `meta`; `None` if there is nothing to carry.
 pub(crate) fn encode(meta: &Metadata) -> Option<PublishProperties> {
     let mut user = Vec::with_capacity(5);
     let mut add = |key: &str, value: String| user.push((key.to_owned(), value));
     if let Some(id) = &meta.id {
-        add(ID, id.to_string());
+        add(ID, id_text(id));
     }
     if let Some(id) = &meta.correlation {
-        add(CORRELATION, id.to_string());
+        add(CORRELATION, id_text(id));
     }
     if let Some(trace) = &meta.trace {
         let TraceContext { trace, span, flags } = trace;
@@ -43,13 +49,13 @@ pub(crate) fn encode(meta: &Metadata) -> Option<PublishProperties> {
     }
     let stamps = meta.stamps.as_slice();
     if !stamps.is_empty() {
-        let mut text = String::with_capacity(stamps.len() * 32);
+        let mut text = String::with_capacity(stamps.len() * (STAMP + 1));
         for stamp in stamps {
             let gap = if text.is_empty() { "" } else { " " };
             // Writing to a string cannot fail.
             let _ = write!(
                 text,
-                "{gap}{}:{}:{}",
+                "{gap}{:02x}:{:08x}:{:016x}",
                 stamp.point.0, stamp.clock.0, stamp.nanos
             );
         }
@@ -129,38 +135,46 @@ impl Decoder {
     }
 }
 
+fn id_text(id: &MessageId) -> String {
+    format!("{:016x}#{:016x}", id.source, id.seq)
+}
+
 fn id(text: &str) -> Option<MessageId> {
     let (source, seq) = text.split_once('#')?;
     Some(MessageId {
-        source: u64::from_str_radix(source, 16).ok()?,
-        seq: seq.parse().ok()?,
+        source: number(source, 16)? as u64,
+        seq: number(seq, 16)? as u64,
     })
+}
+
+/// A number of exactly so many hexadecimal digits.
+fn number(text: &str, digits: usize) -> Option<u128> {
+    // The parser of the standard library takes a sign, too.
+    let whole = text.len() == digits && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    whole.then(|| u128::from_str_radix(text, 16).ok())?
 }
 
 fn trace(text: &str) -> Option<TraceContext> {
     let mut parts = text.split('-').skip(1);
-    let mut next = |digits: usize| parts.next().filter(|part| part.len() == digits);
+    let mut next = |digits: usize| number(parts.next()?, digits);
     Some(TraceContext {
-        trace: u128::from_str_radix(next(32)?, 16).ok()?,
-        span: u64::from_str_radix(next(16)?, 16).ok()?,
-        flags: u8::from_str_radix(next(2)?, 16).ok()?,
+        trace: next(32)?,
+        span: next(16)? as u64,
+        flags: next(2)? as u8,
     })
 }
 
 fn fingerprint(text: &str) -> Option<[u8; 16]> {
-    if text.len() != 32 {
-        return None;
-    }
-    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+    number(text, 32).map(u128::to_be_bytes)
 }
 
 fn stamps(text: &str, meta: &mut Metadata) -> Option<()> {
     for stamp in text.split(' ') {
         let mut parts = stamp.splitn(3, ':');
         let stamp = Stamp {
-            point: StampPoint(parts.next()?.parse().ok()?),
-            clock: ClockId(parts.next()?.parse().ok()?),
-            nanos: parts.next()?.parse().ok()?,
+            point: StampPoint(number(parts.next()?, 2)? as u8),
+            clock: ClockId(number(parts.next()?, 8)? as u32),
+            nanos: number(parts.next()?, 16)? as u64 as i64,
         };
         if !meta.stamps.push(stamp) {
             return None;
@@ -207,13 +221,43 @@ mod tests {
         let id = &properties.user_properties[0];
         assert_eq!(
             (id.0.as_str(), id.1.as_str()),
-            ("rt-id", "fffffffffffffff8#18446744073709551615")
+            ("rt-id", "fffffffffffffff8#ffffffffffffffff")
         );
         assert_eq!(
             properties.content_type.as_deref(),
             Some("sensor_msgs/PointCloud2")
         );
         assert!(encode(&Metadata::default()).is_none());
+    }
+
+    #[test]
+    fn the_length_does_not_depend_on_the_values() {
+        let meta = |id: u64, nanos: i64, clock: u32| {
+            let mut meta = Metadata {
+                id: Some(MessageId {
+                    source: id,
+                    seq: id,
+                }),
+                ..Metadata::default()
+            };
+            meta.stamps.push(Stamp {
+                point: StampPoint(clock as u8),
+                clock: ClockId(clock),
+                nanos,
+            });
+            meta
+        };
+        let length = |meta: &Metadata| size(&encode(meta).unwrap());
+        let least = meta(0, 0, 0);
+        for other in [
+            meta(u64::MAX, i64::MAX, u32::MAX),
+            meta(1, -1, 1),
+            meta(10, i64::MIN, 256),
+        ] {
+            assert_eq!(length(&other), length(&least));
+            let properties = encode(&other).unwrap();
+            assert_eq!(Decoder::default().decode(&properties).unwrap(), other);
+        }
     }
 
     #[test]
@@ -233,17 +277,21 @@ mod tests {
             read(&[("traceparent", "cc-1-2")]).unwrap(),
             Metadata::default()
         );
+        let thirteen = ["01:00000002:0000000000000003"; 13].join(" ");
         for (key, value) in [
             ("rt-id", "12"),
             ("rt-id", "xyz#1"),
-            ("rt-correlation", "1#-1"),
+            ("rt-id", "1#2"),
+            ("rt-id", "+000000000000001#0000000000000002"),
+            ("rt-correlation", "0000000000000001#-000000000000001"),
             ("rt-schema", "1234"),
-            ("rt-stamps", "1:2"),
-            ("rt-stamps", "999:2:3"),
-            (
-                "rt-stamps",
-                "1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1 1:1:1",
-            ),
+            ("rt-schema", "+1234567890123456789012345678901"),
+            ("rt-stamps", ""),
+            ("rt-stamps", "01:00000002"),
+            ("rt-stamps", "1:2:3"),
+            ("rt-stamps", "01:00000002:0000000000000003 "),
+            ("rt-stamps", "001:00000002:0000000000000003"),
+            ("rt-stamps", thirteen.as_str()),
         ] {
             let error = read(&[(key, value)]).unwrap_err();
             assert!(error.to_string().contains(key), "{error}");

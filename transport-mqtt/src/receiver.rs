@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use transport_api::event::EventHub;
 use transport_api::reception::{Arrived, Inlet};
+use transport_api::throttle::Throttle;
 use transport_api::{Delivery, Error, ErrorKind, MessageId, Metadata, Result, envelope};
 
-use crate::backoff::Backoff;
 use crate::fault::Fault;
 use crate::phase::Phase;
 use crate::presence::Peers;
@@ -139,9 +139,13 @@ struct Table {
     metadata: bool,
     native: bool,
     max_payload: usize,
+    /// For warnings about those.
+    given_up: Throttle,
     /// Arrivals of a session taken up again whose subscribers are not back yet.
     early: VecDeque<Incoming>,
-    /// How many of those are kept.
+    /// Bytes of their payloads.
+    early_bytes: usize,
+    /// How many of those are kept, and no more bytes than of one largest message.
     patience: usize,
 }
 
@@ -161,10 +165,10 @@ impl Receiver {
         hub: &Arc<EventHub>,
     ) -> Self {
         let settings = &dialer.settings;
-        let peers = settings
-            .presence
-            .as_ref()
-            .map(|topic| Peers::new(topic, settings.peer.clone(), withdrawn, Arc::clone(hub)));
+        let peers = settings.presence.as_ref().map(|topic| {
+            let (own, hub) = (settings.peer.clone(), Arc::clone(hub));
+            Peers::new(topic, own, withdrawn, hub, Arc::clone(&status))
+        });
         let mut table = Table {
             subscriptions: Vec::new(),
             next_id: 1,
@@ -177,7 +181,9 @@ impl Receiver {
             metadata: settings.metadata,
             native: settings.version == Version::V5,
             max_payload: settings.max_payload,
+            given_up: Throttle::default(),
             early: VecDeque::new(),
+            early_bytes: 0,
             patience: match settings.session {
                 Session::Persistent => usize::from(settings.inflight),
                 _ => 0,
@@ -218,15 +224,13 @@ impl Receiver {
         let mut ready = Some(ready);
         let dialer = Arc::clone(&self.dialer);
         let settings = &dialer.settings;
-        let mut backoff = Backoff::new(settings.reconnect.0, settings.reconnect.1);
-        let mut attempt = 0;
+        let mut backoff = settings.backoff();
         // The first connection takes up no old session unless it is asked to.
         let mut clean = settings.session != Session::Persistent;
         loop {
             let fault = match dialer.dial(Role::Subscribe, clean, &self.held).await {
                 Ok((requests, mut wire, greeting)) => {
                     let since = Instant::now();
-                    attempt = 0;
                     clean = settings.session == Session::Clean;
                     if !greeting.resumed {
                         self.held.clear();
@@ -239,8 +243,8 @@ impl Receiver {
                         End::Left => return self.forget().await,
                         End::Lost(fault) => {
                             self.table.unask(talk.undone());
-                            backoff.connected(since.elapsed(), fault.contested);
-                            if backoff.brief() > 3 && !fault.contested {
+                            backoff.ended(since.elapsed(), fault.contested);
+                            if backoff.is_restless() && !fault.contested {
                                 fault.perhaps_contested(settings, backoff.brief())
                             } else {
                                 fault
@@ -258,9 +262,9 @@ impl Receiver {
             clean |= fault.oversize;
             let cause = Arc::new(fault.error);
             self.status.down(Role::Subscribe, &cause);
-            attempt += 1;
-            self.status.retry(attempt, &cause);
-            if self.idle(backoff.wait()).await {
+            let pause = backoff.pause();
+            self.status.retry(backoff.attempts(), &cause);
+            if self.idle(pause).await {
                 return;
             }
         }
@@ -500,6 +504,7 @@ impl Table {
             kept: true,
         };
         self.asks.push_back(ask);
+        self.early_bytes = 0;
         for incoming in std::mem::take(&mut self.early) {
             self.deliver(incoming);
         }
@@ -648,14 +653,20 @@ impl Table {
 
     /// Keeps an arrival until its subscriber is back.
     fn keep(&mut self, incoming: Incoming) {
-        if self.early.len() == self.patience {
-            self.early.pop_front();
-            tracing::warn!(
-                kept = self.patience,
-                "arrival of the persistent session given up: nobody subscribed to it yet"
-            );
-        }
+        self.early_bytes += incoming.payload.len();
         self.early.push_back(incoming);
+        while self.early.len() > self.patience
+            || self.early_bytes > self.max_payload + envelope::MAX_BLOCK
+        {
+            let given_up = self.early.pop_front();
+            self.early_bytes -= given_up.map_or(0, |it| it.payload.len());
+            if let Some(left_out) = self.given_up.admit() {
+                tracing::warn!(
+                    left_out,
+                    "arrival of the persistent session given up: nobody subscribed to it yet"
+                );
+            }
+        }
     }
 
     /// Gives an arrival to everyone it is for.

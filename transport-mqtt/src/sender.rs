@@ -5,42 +5,53 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use transport_api::ledger::Entry;
+use transport_api::outbox::{Limit, Outgoing};
 use transport_api::queue::Consumer;
 use transport_api::{
-    Acknowledger, CloseReport, Delivery, Error, ErrorKind, Message, Result, Sequence,
+    CloseReport, Delivery, Error, ErrorKind, Granted, Message, Result, Sequence, TopicName,
 };
 
-use crate::backoff::Backoff;
 use crate::capability::limit;
 use crate::fault::Fault;
-use crate::ledger::Ledger;
-use crate::line::{Line, Outbound};
 use crate::phase::Phase;
 use crate::properties;
 use crate::settings::{HEADROOM, Settings};
 use crate::status::{Role, Status};
+use crate::window::Window;
 use crate::wire::{Dialer, Greeting, Happening, Requests, Wire, level};
+
+/// How the messages of a publisher are sent.
+#[derive(Debug)]
+struct Line {
+    topic: TopicName,
+    delivery: Delivery,
+    retain: bool,
+}
 
 /// The receiving end of a publisher's queue.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    consumer: Consumer<Outbound>,
+    consumer: Consumer<Outgoing>,
     line: Arc<Line>,
     /// Ids for exactly-once messages that came without one.
     ids: Sequence,
 }
 
 impl Outlet {
-    pub(crate) fn new(consumer: Consumer<Outbound>, line: Arc<Line>) -> Self {
+    pub(crate) fn new(consumer: Consumer<Outgoing>, topic: TopicName, granted: Granted) -> Self {
         Self {
             consumer,
-            line,
+            line: Arc::new(Line {
+                topic,
+                delivery: granted.delivery,
+                retain: granted.retain,
+            }),
             ids: Sequence::random(),
         }
     }
@@ -50,9 +61,8 @@ impl Outlet {
 #[derive(Debug)]
 struct Parcel {
     message: Message,
-    ack: Option<Acknowledger>,
+    entry: Entry,
     line: Arc<Line>,
-    written: bool,
     /// Connections that ended while it was the oldest unacknowledged message.
     failures: u8,
 }
@@ -67,7 +77,7 @@ impl Parcel {
             "deliver",
             format!("message on `{}` is lost or may be: {why}", self.line.topic),
         );
-        self.line.lost(self.ack, self.written, error);
+        self.entry.lose(error);
     }
 }
 
@@ -78,7 +88,7 @@ pub(crate) struct Sender {
     status: Arc<Status>,
     outlets: mpsc::Receiver<Outlet>,
     phase: watch::Receiver<Phase>,
-    limit: Arc<AtomicUsize>,
+    limit: Limit,
     /// Rung when this peer must be announced again.
     withdrawn: Arc<Notify>,
     backlog: Backlog,
@@ -92,19 +102,19 @@ struct Flight {
     /// out of reach of the overflow policy. `None` is the announcement of this peer.
     handed: VecDeque<Option<Parcel>>,
     /// Written and not acknowledged yet.
-    ledger: Ledger<Parcel>,
+    window: Window<Parcel>,
 }
 
 impl Flight {
     fn new(window: u16) -> Self {
         Self {
             handed: VecDeque::new(),
-            ledger: Ledger::new(window),
+            window: Window::new(window),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.handed.is_empty() && self.ledger.is_empty()
+        self.handed.is_empty() && self.window.is_empty()
     }
 }
 
@@ -116,9 +126,10 @@ struct Backlog {
     next: usize,
     /// No more publishers will come.
     complete: bool,
-    /// Publishers whose queue is closed and empty.
-    ended: Vec<Arc<Line>>,
 }
+
+/// Time that others need for connecting and subscribing.
+const MARGIN: Duration = Duration::from_millis(100);
 
 /// Announces a peer.
 const ONLINE: Bytes = Bytes::from_static(b"online");
@@ -138,7 +149,7 @@ impl Sender {
         status: Arc<Status>,
         outlets: mpsc::Receiver<Outlet>,
         phase: watch::Receiver<Phase>,
-        limit: Arc<AtomicUsize>,
+        limit: Limit,
         withdrawn: Arc<Notify>,
     ) -> Self {
         Self {
@@ -172,8 +183,7 @@ impl Sender {
     async fn serve(&mut self, ready: Ready, pending: &mut Option<u64>) {
         let mut ready = Some(ready);
         let settings = &self.dialer.settings;
-        let mut backoff = Backoff::new(settings.reconnect.0, settings.reconnect.1);
-        let mut attempt = 0;
+        let mut backoff = settings.backoff();
         let mut hold = None;
         loop {
             // A clean start: what is unacknowledged is kept here and not in the library.
@@ -184,9 +194,7 @@ impl Sender {
             let fault = match dialled {
                 Ok((requests, wire, greeting)) => {
                     let since = Instant::now();
-                    attempt = 0;
-                    self.limit
-                        .store(limit(&self.dialer.settings, &greeting), Ordering::Relaxed);
+                    self.limit.set(limit(&self.dialer.settings, &greeting));
                     self.status.up(Role::Publish);
                     if let Some(ready) = ready.take() {
                         // Whoever opens may have given up; then the phase says so.
@@ -206,13 +214,15 @@ impl Sender {
                     let progressed = connection.progressed;
                     drop(connection);
                     let flight = std::mem::replace(&mut self.flight, Flight::new(1));
-                    self.backlog.recover(flight);
+                    let sent = self.backlog.recover(flight);
                     match end {
                         End::Left => return,
                         End::Lost(fault) => {
-                            self.backlog.blame(&fault, progressed);
-                            backoff.connected(since.elapsed(), fault.contested);
-                            if backoff.brief() > 3 && !fault.contested {
+                            if sent {
+                                self.backlog.blame(&fault, progressed);
+                            }
+                            backoff.ended(since.elapsed(), fault.contested);
+                            if backoff.is_restless() && !fault.contested {
                                 fault.perhaps_contested(&self.dialer.settings, backoff.brief())
                             } else {
                                 fault
@@ -228,15 +238,15 @@ impl Sender {
             }
             let cause = Arc::new(fault.error);
             self.status.down(Role::Publish, &cause);
-            attempt += 1;
-            self.status.retry(attempt, &cause);
-            self.idle(backoff.wait(), pending).await;
-            hold = Some(backoff.settle());
+            let pause = backoff.pause();
+            self.status.retry(backoff.attempts(), &cause);
+            self.idle(pause, pending).await;
+            hold = Some(backoff.laggards() + MARGIN);
         }
     }
 
     /// Waits before the next attempt, and meanwhile takes note of new publishers and of the end.
-    async fn idle(&mut self, wait: std::time::Duration, pending: &mut Option<u64>) {
+    async fn idle(&mut self, wait: Duration, pending: &mut Option<u64>) {
         let wait = tokio::time::sleep(wait);
         let mut wait = std::pin::pin!(wait);
         loop {
@@ -258,7 +268,7 @@ impl Sender {
         let why = "the transport was closed before it was delivered";
         let mut count = 0;
         let handed = self.flight.handed.drain(..).flatten();
-        for parcel in self.flight.ledger.drain().chain(handed) {
+        for parcel in self.flight.window.drain().chain(handed) {
             count += 1;
             parcel.lose(ErrorKind::Closed, why);
         }
@@ -268,24 +278,21 @@ impl Sender {
         }
         let mut cx = Context::from_waker(std::task::Waker::noop());
         for mut outlet in self.backlog.queues.drain(..) {
-            while let Poll::Ready(Some(outbound)) = outlet.consumer.poll_pop(&mut cx) {
+            while let Poll::Ready(Some(outgoing)) = outlet.consumer.poll_pop(&mut cx) {
                 count += 1;
-                outlet.parcel(outbound).lose(ErrorKind::Closed, why);
+                outlet.parcel(outgoing).lose(ErrorKind::Closed, why);
             }
-            outlet.line.close();
         }
-        self.backlog.ended.iter().for_each(|line| line.close());
         count
     }
 }
 
 impl Outlet {
-    fn parcel(&self, outbound: Outbound) -> Parcel {
+    fn parcel(&self, Outgoing { message, entry }: Outgoing) -> Parcel {
         Parcel {
-            message: outbound.message,
-            ack: outbound.ack,
+            message,
+            entry,
             line: Arc::clone(&self.line),
-            written: false,
             failures: 0,
         }
     }
@@ -331,8 +338,8 @@ impl Backlog {
                 continue;
             }
             match outlet.consumer.poll_pop(cx) {
-                Poll::Ready(Some(outbound)) => {
-                    let mut parcel = outlet.parcel(outbound);
+                Poll::Ready(Some(outgoing)) => {
+                    let mut parcel = outlet.parcel(outgoing);
                     let exact = outlet.line.delivery == Delivery::ExactlyOnce;
                     if exact && parcel.message.meta.id.is_none() {
                         parcel.message.meta.id = Some(outlet.ids.next_id());
@@ -342,10 +349,7 @@ impl Backlog {
                 }
                 Poll::Ready(None) => {
                     // Its publisher is gone and everything was taken.
-                    let outlet = self.queues.remove(self.next);
-                    if self.complete {
-                        self.ended.push(outlet.line);
-                    }
+                    self.queues.remove(self.next);
                 }
                 Poll::Pending => self.next += 1,
             }
@@ -357,12 +361,12 @@ impl Backlog {
         }
     }
 
-    /// Puts back what the connection did not deliver, in order.
-    fn recover(&mut self, mut flight: Flight) {
+    /// Puts back what the connection did not deliver, in order. Returns whether the first of what
+    /// is to be sent again was sent on it.
+    fn recover(&mut self, mut flight: Flight) -> bool {
+        let unsent = std::mem::take(&mut self.again);
         let handed = flight.handed.into_iter().flatten();
-        let mut order: VecDeque<_> = flight.ledger.drain().chain(handed).collect();
-        order.append(&mut self.again);
-        for parcel in order {
+        for parcel in flight.window.drain().chain(handed) {
             if parcel.line.delivery == Delivery::AtMostOnce {
                 parcel.lose(
                     ErrorKind::Disconnected,
@@ -372,10 +376,11 @@ impl Backlog {
                 self.again.push_back(parcel);
             }
         }
+        let sent = !self.again.is_empty();
+        self.again.extend(unsent);
+        sent
     }
-}
 
-impl Backlog {
     /// Gives up a message that ends every connection it is sent on.
     fn blame(&mut self, fault: &Fault, progressed: bool) {
         let Some(mut oldest) = self.again.pop_front() else {
@@ -409,7 +414,7 @@ struct Connection {
     /// This peer is to be announced.
     announce: bool,
     /// After a broker has forgotten everything, messages that it acknowledges would reach nobody
-    /// until subscribers are back: they wait so long.
+    /// until subscribers are back: they wait for them, at most so long.
     hold: Option<tokio::time::Instant>,
     leaving: bool,
     /// Something was acknowledged.
@@ -420,14 +425,12 @@ impl Connection {
     async fn run(&mut self, sender: &mut Sender, pending: &mut Option<u64>) -> End {
         let dialer = Arc::clone(&sender.dialer);
         let settings = &dialer.settings;
-        if self.announce {
-            let handed = &mut sender.flight.handed;
-            present(&self.requests, handed, settings, ONLINE).await;
-        }
+        // Not before this peer can hear: others take it for back and send to it.
+        let mut announcing = self.announce;
         let mut exhausted = false;
         loop {
             let flight = &mut sender.flight;
-            if flight.ledger.is_exhausted() && flight.handed.is_empty() {
+            if flight.window.is_exhausted() && flight.handed.is_empty() {
                 self.wire.start_over(self.greeting.window);
                 *flight = Flight::new(self.greeting.window);
             }
@@ -442,11 +445,16 @@ impl Connection {
                 let mut next = std::pin::pin!(self.wire.next(settings));
                 loop {
                     let quiet = sender.flight.handed.is_empty() && !exhausted;
-                    let free = quiet && sender.flight.ledger.has_room();
+                    let free = quiet && sender.flight.window.has_room();
                     let held = self.hold.is_some();
                     tokio::select! {
                         biased;
                         happening = &mut next => break happening,
+                        () = sender.status.subscribed(), if announcing && quiet => {
+                            announcing = false;
+                            let handed = &mut sender.flight.handed;
+                            present(&self.requests, handed, settings, ONLINE).await;
+                        }
                         parcel = std::future::poll_fn(|cx| sender.backlog.poll_next(cx, held)), if free => {
                             match parcel {
                                 Some(parcel) => {
@@ -468,7 +476,7 @@ impl Connection {
                                 }
                                 None => {
                                     exhausted = true;
-                                    if sender.flight.ledger.is_empty() {
+                                    if sender.flight.window.is_empty() {
                                         break Ok(Happening::Other);
                                     }
                                 }
@@ -484,7 +492,7 @@ impl Connection {
                         }
                         () = Phase::closing(&mut sender.phase), if pending.is_none() => {
                             let flight = &sender.flight;
-                            let flying = flight.ledger.len() + flight.handed.len();
+                            let flying = flight.window.len() + flight.handed.len();
                             *pending = Some(sender.backlog.close(&mut sender.outlets, flying));
                         }
                     }
@@ -507,25 +515,22 @@ impl Connection {
 impl Flight {
     fn sent(&mut self, id: u16) {
         if let Some(Some(mut parcel)) = self.handed.pop_front() {
-            if !parcel.written {
-                parcel.line.written(parcel.message.payload.len());
-                parcel.written = true;
-            }
+            parcel.entry.written(parcel.message.payload.len());
             if id != 0 {
-                self.ledger.insert(id, parcel);
+                self.window.insert(id, parcel);
             }
         }
     }
 
     fn acknowledged(&mut self, id: u16, outcome: Result<(), crate::wire::Refusal>) {
-        let Some(parcel) = self.ledger.settle(id) else {
+        let Some(parcel) = self.window.settle(id) else {
             return;
         };
         match outcome {
-            Ok(()) => parcel.line.acknowledged(parcel.ack),
+            Ok(()) => parcel.entry.acknowledged(),
             Err(refusal) => {
                 if refusal.leaks {
-                    self.ledger.leak();
+                    self.window.leak();
                 }
                 let why = format!("the broker refused it: {}", refusal.reason);
                 parcel.lose(ErrorKind::Backend, &why);
@@ -541,7 +546,7 @@ async fn released(hold: Option<tokio::time::Instant>, status: &Status) {
     };
     tokio::select! {
         () = tokio::time::sleep_until(hold) => {}
-        () = status.remembered() => {}
+        () = status.reunited() => {}
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use transport_api::backoff::Backoff;
 use transport_api::{Error, OptionHelp, PeerId, Result, TransportConfig};
 use url::Url;
 
@@ -53,7 +54,7 @@ pub(crate) const OPTIONS: &[OptionHelp] = &[
     ),
     option(
         "reconnect_max",
-        "2s",
+        "1s",
         "longest wait before connecting again",
     ),
     option(
@@ -183,7 +184,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             write_timeout: Duration::from_secs(30),
             reconnect_min: Duration::from_millis(100),
-            reconnect_max: Duration::from_secs(2),
+            reconnect_max: Duration::from_secs(1),
             inflight: 100,
             metadata: Switch::On,
             presence: "roundtrip-presence".to_owned(),
@@ -251,7 +252,16 @@ pub(crate) struct Settings {
     pub(crate) max_payload: usize,
 }
 
+/// Longest wait after connections that end as soon as they are made, as when two clients take the
+/// same client id from each other.
+const RESTLESS: Duration = Duration::from_secs(30);
+
 impl Settings {
+    /// Waits before connecting again.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(self.reconnect.0, self.reconnect.1).with_restless(RESTLESS)
+    }
+
     /// Reads the URL of a broker.
     pub(crate) fn read(config: &TransportConfig) -> Result<Self> {
         let options: Options = config.backend()?;

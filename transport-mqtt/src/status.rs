@@ -24,8 +24,9 @@ pub(crate) struct Status {
 #[derive(Debug, Default)]
 struct State {
     up: [bool; 2],
-    /// The broker remembered the session of the subscribing connection that stands.
-    resumed: bool,
+    /// Messages reach whom they reached before: the broker remembered the session of the subscribing
+    /// connection that stands, or everybody who was there is back.
+    reunited: bool,
     connected: bool,
     attempt: u32,
 }
@@ -52,21 +53,33 @@ impl Status {
 
     /// The subscribing connection stands again; `resumed` says whether the broker remembered it.
     pub(crate) fn restored(&self, resumed: bool) {
-        self.lock().resumed = resumed;
+        self.lock().reunited |= resumed;
         self.up(Role::Subscribe);
         self.changed.notify_waiters();
     }
 
-    /// Waits until it is known that the broker remembered our subscriptions, and so those of others.
-    pub(crate) async fn remembered(&self) {
+    /// Everybody who was there before the broker forgot everything is back.
+    pub(crate) fn reunite(&self) {
+        self.lock().reunited = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the subscribing connection stands.
+    pub(crate) async fn subscribed(&self) {
+        self.until(|state| state.up[Role::Subscribe as usize]).await;
+    }
+
+    /// Waits until it is known that messages reach whom they reached before.
+    pub(crate) async fn reunited(&self) {
+        self.until(|state| state.up[Role::Subscribe as usize] && state.reunited)
+            .await;
+    }
+
+    async fn until(&self, reached: impl Fn(&State) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            let known = {
-                let state = self.lock();
-                state.up[Role::Subscribe as usize] && state.resumed
-            };
-            if known {
+            if reached(&self.lock()) {
                 return;
             }
             changed.await;
@@ -81,6 +94,9 @@ impl Status {
     pub(crate) fn down(&self, role: Role, cause: &Arc<Error>) {
         let mut state = self.lock();
         state.up[role as usize] = false;
+        if role == Role::Subscribe {
+            state.reunited = false;
+        }
         if state.connected {
             state.connected = false;
             tracing::warn!(?role, %cause, "connection lost");

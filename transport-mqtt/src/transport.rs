@@ -1,7 +1,7 @@
 //! The open transport.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,22 +10,21 @@ use tokio::sync::{Notify, OnceCell, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use transport_api::event::EventHub;
-use transport_api::queue;
-use transport_api::reception::reception;
+use transport_api::ledger::Ledger;
+use transport_api::outbox::{Limit, Outbox};
+use transport_api::reception::{Subscribed, reception};
 use transport_api::{
     Capabilities, CloseReport, Error, ErrorKind, Event, Events, Host, Publisher, Qos, Result,
     Schema, Subscriber, TopicFilter, TopicName, Transport, TransportInfo,
 };
 
 use crate::capability::capabilities;
-use crate::line::Line;
+use crate::membership::Membership;
 use crate::phase::Phase;
-use crate::publisher::MqttPublisher;
 use crate::receiver::{Command, Entry, Receiver};
 use crate::sender::{Outlet, Sender};
 use crate::settings::Settings;
 use crate::status::Status;
-use crate::subscriber::MqttSubscriber;
 use crate::topic;
 use crate::wire::Dialer;
 
@@ -42,7 +41,7 @@ pub struct Mqtt {
     outlets: mpsc::Sender<Outlet>,
     commands: mpsc::Sender<Command>,
     dropped: Arc<Notify>,
-    limit: Arc<AtomicUsize>,
+    limit: Limit,
     phase: watch::Sender<Phase>,
     tasks: Mutex<Option<Tasks>>,
     report: OnceCell<CloseReport>,
@@ -60,7 +59,7 @@ impl Mqtt {
     pub(crate) async fn open(settings: Settings, host: Option<Box<dyn Host>>) -> Result<Self> {
         let hub = Arc::new(EventHub::default());
         let status = Arc::new(Status::new(Arc::clone(&hub)));
-        let limit = Arc::new(AtomicUsize::new(settings.max_payload));
+        let limit = Limit::new(settings.max_payload);
         let mut info = TransportInfo {
             scheme: if settings.tls.is_some() {
                 "mqtts"
@@ -83,7 +82,7 @@ impl Mqtt {
             Arc::clone(&status),
             outlets_rx,
             watched.clone(),
-            Arc::clone(&limit),
+            limit.clone(),
             Arc::clone(&withdrawn),
         );
         let receiver = Receiver::new(
@@ -208,24 +207,13 @@ impl Transport for Mqtt {
     ) -> Result<Box<dyn Publisher>> {
         self.check_open("create publisher")?;
         let granted = self.capabilities.grant_publisher(&qos)?;
-        let (producer, consumer) = queue::bounded(granted.depth, granted.overflow);
-        let line = Arc::new(Line::new(
-            topic.clone(),
-            granted.delivery,
-            granted.retain,
-            Arc::clone(&self.hub),
-        ));
+        let ledger = Ledger::new(topic.clone(), granted.scope, Arc::clone(&self.hub));
+        let (outbox, consumer) = Outbox::new(granted, ledger, schema, self.limit.clone(), ());
         self.outlets
-            .send(Outlet::new(consumer, Arc::clone(&line)))
+            .send(Outlet::new(consumer, topic.clone(), granted))
             .await
             .map_err(|_| Error::closed("create publisher"))?;
-        Ok(Box::new(MqttPublisher {
-            granted,
-            producer,
-            line,
-            schema: schema.id().cloned(),
-            limit: Arc::clone(&self.limit),
-        }))
+        Ok(Box::new(outbox))
     }
 
     async fn subscriber(
@@ -246,12 +234,12 @@ impl Transport for Mqtt {
         let (inlet, reception) = reception(granted, schema);
         let gone = Arc::new(AtomicBool::new(false));
         // Made first: if this future is dropped, so is the subscription.
-        let subscriber = MqttSubscriber {
-            reception,
+        let membership = Membership {
             gone: Arc::clone(&gone),
             dropped: Arc::clone(&self.dropped),
             commands: self.commands.clone(),
         };
+        let subscriber = Subscribed::new(reception, membership);
         let entry = Entry {
             filter: topic::filter(filter),
             delivery: granted.delivery,

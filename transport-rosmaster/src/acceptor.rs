@@ -35,12 +35,18 @@ pub(crate) async fn run(node: Arc<Node>, listener: TcpListener) {
                     drop(permit);
                     match greeted {
                         Ok((stream, attached)) => attached.link.serve(stream).await,
-                        Err(error) => tracing::warn!(%error, "a subscriber was not connected"),
+                        Err(error) => {
+                            if let Some(left_out) = serving.strangers().admit() {
+                                tracing::warn!(%error, left_out, "a subscriber was not connected");
+                            }
+                        }
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "accepting a subscriber failed");
+                if let Some(left_out) = node.strangers().admit() {
+                    tracing::warn!(%error, left_out, "accepting a subscriber failed");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -11,6 +11,7 @@ use dxr::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use transport_api::throttle::Throttle;
 use transport_api::{Error, ErrorKind, Host, Result, TransportConfig};
 
 use crate::address::Endpoint;
@@ -49,6 +50,8 @@ struct Shared {
     /// What each node still has to be told, by its address. A node with an entry has a task.
     letters: Mutex<HashMap<String, Letters>>,
     tasks: Mutex<JoinSet<()>>,
+    /// For warnings about nodes.
+    strangers: Throttle,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -73,6 +76,7 @@ impl Embedded {
             registry: Mutex::new(Registry::new(uri)),
             letters: Mutex::default(),
             tasks: Mutex::default(),
+            strangers: Throttle::default(),
         });
         let server = Server::start(listener, Api(Arc::clone(&shared))).map_err(failed)?;
         let probing = Arc::clone(&shared);
@@ -167,7 +171,15 @@ impl Shared {
         let caller = Endpoint::of_uri(api).map(|endpoint| Caller::new(endpoint, CALL));
         while let Some(((method, subject), value)) = self.next_letter(api) {
             let Some(caller) = &caller else {
-                tracing::warn!(api, method, subject, "a node has no usable address");
+                if let Some(left_out) = self.strangers.admit() {
+                    tracing::warn!(
+                        api,
+                        method,
+                        subject,
+                        left_out,
+                        "a node has no usable address"
+                    );
+                }
                 continue;
             };
             let text = |text: &str| Value::String(text.to_owned());

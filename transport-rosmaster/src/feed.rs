@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use dxr::Value;
@@ -14,7 +15,6 @@ use transport_api::reception::Arrived;
 use transport_api::{Error, ErrorKind, Event, Metadata, Result, SchemaId};
 
 use crate::address::{Endpoint, bound_silence};
-use crate::backoff::Backoff;
 use crate::header::{ANY, Header, Type, starts_with_header};
 use crate::http::Caller;
 use crate::intake::{Intake, Taken};
@@ -55,7 +55,7 @@ pub(crate) async fn run(
         headers: HeaderSequence::new(&topic, uri),
         refused: None,
     };
-    let mut backoff = Backoff::default();
+    let mut backoff = node.backoff();
     let mut interrupted = false;
     loop {
         wanted.mark_unchanged();
@@ -84,14 +84,19 @@ pub(crate) async fn run(
                     interrupted = false;
                     node.restored();
                 }
-                match feed.read(subscription, uri, connection, &mut backoff).await {
+                let since = Instant::now();
+                let cause = match feed.read(subscription, uri, connection).await {
                     Ok(()) => Error::new(
                         ErrorKind::Disconnected,
                         "receive",
                         format!("publisher {uri} of `{topic}` closed the connection"),
                     ),
                     Err(error) => error,
+                };
+                if cause.kind() != ErrorKind::Schema {
+                    backoff.ended(since.elapsed(), false);
                 }
+                cause
             }
             Err(error) => error,
         };
@@ -99,12 +104,12 @@ pub(crate) async fn run(
             return;
         }
         subscription.reach(uri, Stage::Failed);
-        let attempt = backoff.attempts() + 1;
+        let pause = backoff.pause();
+        let attempt = backoff.attempts();
         if attempt.is_power_of_two() {
             tracing::warn!(error = %cause, source = ?std::error::Error::source(&cause), attempt,
                 "publisher not connected");
         }
-        let pause = backoff.pause();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             // The master has news about this publisher, such as that it is gone.
@@ -243,7 +248,6 @@ impl Feed {
         subscription: &Subscription,
         uri: &str,
         mut connection: Box<Connection>,
-        backoff: &mut Backoff,
     ) -> Result<()> {
         if let Some(found) = &connection.schema
             && subscription.refusing(found).is_some()
@@ -251,7 +255,6 @@ impl Feed {
             return Err(self.refuse(subscription, uri, found));
         }
         self.refused = None;
-        backoff.reset();
         subscription.reach(uri, Stage::Connected);
         loop {
             let taken = self

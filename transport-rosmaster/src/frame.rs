@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use bytes::Bytes;
 use transport_api::Metadata;
 use transport_api::envelope::{Encoder, MAX_TRAILER};
-
-use crate::ledger::{Fate, Ledger};
+use transport_api::ledger::{Entry, Ledger};
 
 const DROPPED: u8 = 1;
 const LOST: u8 = 2;
@@ -21,14 +20,14 @@ pub(crate) struct Frame {
     payload: Bytes,
     trailer: [u8; MAX_TRAILER],
     trailer_len: usize,
-    number: u64,
+    /// Its account, until the end.
+    entry: Option<Entry>,
     fate: AtomicU8,
-    ledger: Arc<Ledger>,
 }
 
 impl Frame {
-    /// A frame of `payload`, with `meta` behind it unless metadata is switched off. Numbers it in
-    /// `ledger`. The caller has checked that the payload is not larger than
+    /// A frame of `payload`, with `meta` behind it unless metadata is switched off, with an
+    /// entry in `ledger`. The caller has checked that the payload is not larger than
     /// [`transport_api::config::LARGEST_MAX_PAYLOAD`].
     pub(crate) fn new(payload: Bytes, meta: Option<&Metadata>, ledger: &Arc<Ledger>) -> Arc<Self> {
         let mut trailer = [0; MAX_TRAILER];
@@ -44,9 +43,8 @@ impl Frame {
             payload,
             trailer,
             trailer_len,
-            number: ledger.accept(),
+            entry: Some(ledger.accept()),
             fate: AtomicU8::new(0),
-            ledger: Arc::clone(ledger),
         })
     }
 
@@ -83,28 +81,37 @@ impl Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        let fate = match self.fate.load(Ordering::Relaxed) {
-            0 => Fate::Written,
-            marks if marks & LOST != 0 => Fate::Lost,
-            _ => Fate::Dropped,
+        let Some(mut entry) = self.entry.take() else {
+            return;
         };
-        self.ledger.settle(self.number, fate, self.payload.len());
+        match self.fate.load(Ordering::Relaxed) {
+            0 => entry.written(self.payload.len()),
+            // Dropped unsettled, it counts as lost.
+            marks if marks & LOST != 0 => {}
+            _ => entry.give_up(),
+        }
     }
 }
 
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Frame(#{}, {} B)", self.number, self.len())
+        write!(f, "Frame({:?}, {} B)", self.entry, self.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use transport_api::{AckScope, TopicName};
+
+    fn ledger() -> Arc<Ledger> {
+        let topic = TopicName::parse("a").unwrap();
+        Ledger::new(topic, AckScope::Nothing, Arc::default())
+    }
 
     #[test]
     fn whatever_was_sent_the_rest_continues_there() {
-        let ledger = Arc::new(Ledger::default());
+        let ledger = ledger();
         let frame = Frame::new("payload".into(), Some(&Metadata::default()), &ledger);
         let whole: Vec<u8> = frame
             .rest(0)
@@ -125,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_last_holder_settles_the_worst_fate() {
-        let ledger = Arc::new(Ledger::default());
+        let ledger = ledger();
         for marks in [[false, false], [true, false], [true, true]] {
             let frame = Frame::new(Bytes::new(), None, &ledger);
             let other = Arc::clone(&frame);

@@ -10,7 +10,6 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use transport_api::{Error, ErrorKind, Event, Result};
 
-use crate::backoff::Backoff;
 use crate::http::CallError;
 use crate::master::{Role, SystemState};
 use crate::node::Node;
@@ -266,7 +265,7 @@ async fn recover(node: &Arc<Node>, cause: CallError) {
     let mut cause = Arc::new(lost(node, cause));
     tracing::warn!(error = %cause, "the master is gone");
     node.set_master(Some(&cause));
-    let mut backoff = Backoff::default();
+    let mut backoff = node.backoff();
     loop {
         node.graph().failed(None, &cause);
         let pause = tokio::time::sleep(backoff.pause());

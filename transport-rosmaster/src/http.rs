@@ -22,6 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
+use transport_api::throttle::Throttle;
 
 use crate::address::Endpoint;
 use crate::xmlrpc::{self, Reply};
@@ -86,6 +87,7 @@ impl Drop for Server {
 
 async fn serve<R: Responder>(listener: TcpListener, responder: Arc<R>) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let failures = Throttle::default();
     // Dropped with this future, which aborts the connections.
     let mut connections = JoinSet::new();
     loop {
@@ -103,7 +105,9 @@ async fn serve<R: Responder>(listener: TcpListener, responder: Arc<R>) {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "accepting an XML-RPC connection failed");
+                if let Some(left_out) = failures.admit() {
+                    tracing::warn!(%error, left_out, "accepting an XML-RPC connection failed");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -15,7 +15,6 @@
 
 mod acceptor;
 mod address;
-mod backoff;
 mod embedded;
 mod feed;
 mod frame;
@@ -23,9 +22,9 @@ mod graph;
 mod header;
 mod http;
 mod intake;
-mod ledger;
 mod link;
 mod master;
+mod membership;
 mod name;
 mod node;
 mod options;
@@ -36,7 +35,6 @@ mod publisher;
 mod registry;
 mod sequence;
 mod slave;
-mod subscriber;
 mod subscription;
 mod transport;
 mod xmlrpc;

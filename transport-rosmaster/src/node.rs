@@ -13,8 +13,11 @@ use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
+use transport_api::backoff::Backoff;
 use transport_api::event::EventHub;
+use transport_api::ledger::Closing;
 use transport_api::reception::{Reception, reception};
+use transport_api::throttle::Throttle;
 use transport_api::{
     CloseReport, Error, ErrorKind, Event, Events, Granted, Result, Schema, TopicName,
     TransportConfig,
@@ -36,6 +39,9 @@ use crate::subscription::Subscription;
 /// Longest time for closing a node in the background.
 const ABANDONED: Duration = Duration::from_secs(2);
 
+/// Shortest and longest pause between attempts to reach the master or a publisher.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
 /// One node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -47,9 +53,11 @@ pub(crate) struct Node {
     max_payload: usize,
     master: Master,
     graph: Graph,
+    /// For warnings about strangers.
+    strangers: Throttle,
     /// What the master knew when it was asked last.
     state: watch::Sender<SystemState>,
-    hub: EventHub,
+    hub: Arc<EventHub>,
     topics: Mutex<Topics>,
     /// Links to subscribers, which outlive their publication until they are drained.
     links: Mutex<JoinSet<()>>,
@@ -124,8 +132,9 @@ impl Node {
             name,
             max_payload: config.max_payload(),
             graph: Graph::default(),
+            strangers: Throttle::default(),
             state: watch::Sender::default(),
-            hub: EventHub::default(),
+            hub: Arc::default(),
             topics: Mutex::default(),
             links: Mutex::default(),
             tasks: Mutex::default(),
@@ -191,6 +200,11 @@ impl Node {
         self.options.silence
     }
 
+    /// Pauses between attempts to reach the master or a publisher.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(PAUSES.0, PAUSES.1)
+    }
+
     pub(crate) fn metadata(&self) -> bool {
         self.options.metadata == Switch::On
     }
@@ -205,6 +219,11 @@ impl Node {
 
     pub(crate) fn emit(&self, event: Event) {
         self.hub.emit(event);
+    }
+
+    /// For warnings about what anybody can send here.
+    pub(crate) fn strangers(&self) -> &Throttle {
+        &self.strangers
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -311,7 +330,7 @@ impl Node {
                 // topic is registered again.
                 self.graph.refresh(Role::Publisher, &key);
             }
-            let outlet = publication.publish(kind.clone(), granted);
+            let outlet = publication.publish(kind.clone(), granted, &self.hub);
             topics.outlets.retain(|outlet| !outlet.is_finished());
             topics.outlets.push(Arc::clone(&outlet));
             (publication, outlet)
@@ -452,7 +471,7 @@ impl Node {
     pub(crate) async fn close(&self, deadline: Duration) -> CloseReport {
         let report = self.report.get_or_init(|| async {
             let end = Instant::now() + deadline;
-            let before = self.stop();
+            let closing = self.stop();
             // A subscriber that takes nothing must not use up the time for telling the master.
             let drained = Instant::now() + deadline.mul_f32(0.75);
             let mut links = std::mem::take(&mut *lock(&self.links));
@@ -469,11 +488,7 @@ impl Node {
                 );
             }
             self.abort().await;
-            let (written, lost) = self.totals();
-            let report = CloseReport {
-                flushed: written - before.0,
-                abandoned: lost - before.1,
-            };
+            let report = closing.report();
             self.hub.emit(Event::Closed);
             report
         });
@@ -498,30 +513,23 @@ impl Node {
         }
     }
 
-    /// Stops accepting; returns what was written and lost before.
-    fn stop(&self) -> (u64, u64) {
-        let (publications, subscriptions) = {
+    /// Stops accepting.
+    fn stop(&self) -> Closing {
+        let (publications, subscriptions, outlets) = {
             let mut topics = lock(&self.topics);
             self.closing.store(true, Ordering::Release);
-            let publications = std::mem::take(&mut topics.publications);
-            (publications, std::mem::take(&mut topics.subscriptions))
+            let topics = std::mem::take(&mut *topics);
+            (topics.publications, topics.subscriptions, topics.outlets)
         };
-        let before = self.totals();
+        let ledgers = outlets.iter().map(|outlet| Arc::clone(&outlet.ledger));
+        let closing = Closing::begin(ledgers);
         publications
             .values()
             .for_each(|publication| publication.complete());
         subscriptions
             .values()
             .for_each(|subscription| subscription.complete());
-        before
-    }
-
-    fn totals(&self) -> (u64, u64) {
-        let topics = lock(&self.topics);
-        let counters = topics.outlets.iter().map(|outlet| outlet.ledger.counters());
-        counters.fold((0, 0), |(written, lost), counters| {
-            (written + counters.written, lost + counters.lost)
-        })
+        closing
     }
 
     /// Ends everything that runs.

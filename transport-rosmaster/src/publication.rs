@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use tokio::sync::{Notify, watch};
+use transport_api::event::EventHub;
+use transport_api::ledger::Ledger;
 use transport_api::queue::{self, Producer, Pushed};
 use transport_api::{Granted, Overflow, TopicName};
 
 use crate::frame::Frame;
 use crate::header::{Header, Type};
-use crate::ledger::Ledger;
 use crate::link::{Flow, Link};
 
 /// Definition of `rosgraph_msgs/Log`, without its comments.
@@ -115,11 +116,16 @@ impl Publication {
     }
 
     /// Adds a publisher.
-    pub(crate) fn publish(&self, kind: Type, granted: Granted) -> Arc<Outlet> {
+    pub(crate) fn publish(
+        &self,
+        kind: Type,
+        granted: Granted,
+        events: &Arc<EventHub>,
+    ) -> Arc<Outlet> {
         let outlet = Arc::new(Outlet {
             kind,
             granted,
-            ledger: Arc::default(),
+            ledger: Ledger::new(self.topic.clone(), granted.scope, Arc::clone(events)),
             closed: AtomicBool::new(false),
             ports: Mutex::default(),
             changed: Notify::new(),
@@ -214,8 +220,8 @@ struct Port {
 /// What [`Outlet::send`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Queued for every subscriber; so many older messages gave way.
-    Queued { evicted: u64 },
+    /// Queued for every subscriber.
+    Queued,
     /// Given up for every subscriber.
     Discarded,
 }
@@ -264,7 +270,7 @@ impl Outlet {
 
     /// Whether it is closed and nothing of it is under way.
     pub(crate) fn is_finished(&self) -> bool {
-        self.is_closed() && self.ledger.is_settled()
+        self.is_closed() && self.ledger.open() == 0
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -294,14 +300,11 @@ impl Outlet {
             }
         }
         let frame = make();
-        let (mut evicted, mut discarded) = (0, 0);
+        let mut discarded = 0;
         for port in ports.iter() {
             match port.queue.push(Arc::clone(&frame)) {
                 Pushed::Queued => {}
-                Pushed::Evicted(old) => {
-                    old.give_up();
-                    evicted += 1;
-                }
+                Pushed::Evicted(old) => old.give_up(),
                 Pushed::Discarded(new) | Pushed::Full(new) => {
                     new.give_up();
                     discarded += 1;
@@ -313,7 +316,7 @@ impl Outlet {
         if discarded > 0 && discarded == ports.len() {
             return Some(Sent::Discarded);
         }
-        Some(Sent::Queued { evicted })
+        Some(Sent::Queued)
     }
 
     /// Waits until [`Outlet::send`] would find room, or the publisher is closed.

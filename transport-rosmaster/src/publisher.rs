@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use transport_api::{
-    Capabilities, DeliveryToken, Error, ErrorKind, Event, Granted, Message, Publisher,
-    PublisherCounters, Refused, Result, SchemaId, Stage, Why,
+    Capabilities, DeliveryToken, Error, Granted, Message, Publisher, PublisherCounters, Refused,
+    Result, SchemaId, Stage, Why,
 };
 
 use crate::frame::Frame;
@@ -54,18 +54,8 @@ impl Publisher for TopicPublisher {
                 }
                 refuse(message, Why::Full)
             }
-            Some(Sent::Queued { evicted }) => {
-                self.report(evicted);
-                Ok(DeliveryToken::queued())
-            }
-            Some(Sent::Discarded) => {
-                self.report(1);
-                Ok(DeliveryToken::settled(Err(Error::new(
-                    ErrorKind::Dropped,
-                    "publish",
-                    format!("the queue of `{}` is full", self.publication.topic),
-                ))))
-            }
+            Some(Sent::Queued) => Ok(DeliveryToken::queued()),
+            Some(Sent::Discarded) => Ok(DeliveryToken::settled(Err(self.outlet.ledger.full()))),
         }
     }
 
@@ -77,28 +67,16 @@ impl Publisher for TopicPublisher {
         Ok(())
     }
 
-    async fn flush(&self, _until: Stage) -> Result<()> {
-        let closed = self.outlet.is_closed();
-        self.outlet.ledger.settled().await;
-        if closed {
+    async fn flush(&self, until: Stage) -> Result<()> {
+        if self.outlet.is_closed() {
             return Err(Error::closed("flush"));
         }
+        self.outlet.ledger.flush(until).await;
         Ok(())
     }
 
     fn counters(&self) -> PublisherCounters {
         self.outlet.ledger.counters()
-    }
-}
-
-impl TopicPublisher {
-    fn report(&self, count: u64) {
-        if count > 0 {
-            self.node.emit(Event::Dropped {
-                topic: self.publication.topic.clone(),
-                count,
-            });
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use transport_api::reception::Subscribed;
 use transport_api::{
     Capabilities, CloseReport, Error, ErrorKind, Events, Publisher, Qos, Result, Schema,
     Subscriber, TopicFilter, TopicName, Transport, TransportConfig, TransportInfo,
@@ -12,9 +13,9 @@ use transport_api::{
 
 use crate::embedded::Embedded;
 use crate::link::PATIENCE;
+use crate::membership::Membership;
 use crate::node::Node;
 use crate::publisher::TopicPublisher;
-use crate::subscriber::TopicSubscriber;
 
 /// A node at a ROS 1 master.
 #[derive(Debug)]
@@ -116,12 +117,12 @@ impl Transport for RosMaster {
             return Err(Error::new(ErrorKind::Unsupported, "subscribe", text));
         };
         let (subscription, id, reception) = self.node.subscribe(&topic, schema, granted).await?;
-        Ok(Box::new(TopicSubscriber {
+        let membership = Membership {
             node: Arc::clone(&self.node),
             subscription,
             id,
-            reception,
-        }))
+        };
+        Ok(Box::new(Subscribed::new(reception, membership)))
     }
 
     fn events(&self) -> Events {

@@ -9,6 +9,8 @@ use zenoh::qos::{CongestionControl, Priority};
 use zenoh::query::{ConsolidationMode, QueryTarget, Queryable};
 use zenoh::{Session, Wait};
 
+use crate::fault::cause;
+
 /// A leading `@` keeps these keys out of every subscription of an app.
 const PREFIX: &str = "@roundtrip/barrier";
 
@@ -19,7 +21,7 @@ pub(crate) async fn off_worker<T: Send + 'static>(
 ) -> Result<T> {
     match tokio::task::spawn_blocking(call).await {
         Ok(outcome) => outcome.map_err(|error| {
-            Error::new(ErrorKind::Backend, operation, "zenoh refused").with_source(error)
+            Error::new(ErrorKind::Backend, operation, "zenoh refused").with_source(cause(error))
         }),
         Err(error) => Err(Error::new(
             ErrorKind::Backend,
@@ -40,7 +42,7 @@ pub(crate) async fn answer(session: &Session) -> Result<Queryable<()>> {
             .declare_queryable(key)
             .callback(move |query| {
                 if let Err(error) = query.reply(&reply_key, "").wait() {
-                    tracing::debug!(%error, "barrier not answered");
+                    tracing::debug!(error = %cause(error), "barrier not answered");
                 }
             })
             .wait()

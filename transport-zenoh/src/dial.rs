@@ -13,6 +13,7 @@ use transport_api::{Error, ErrorKind, Result};
 use zenoh::{Config, Session, Wait};
 
 use crate::address::{Address, Endpoint};
+use crate::fault::cause;
 use crate::options::Role;
 
 /// The runtime this is called on, which has to be one of several threads: on another the library
@@ -112,7 +113,7 @@ pub(crate) async fn session(
                 format!("{}: zenoh cannot listen", address.endpoint),
             ),
         }
-        .with_source(error)),
+        .with_source(cause(error))),
         Ok(Err(error)) => Err(Error::new(
             ErrorKind::Backend,
             "open",

@@ -13,14 +13,14 @@ use transport_api::{Error, ErrorKind, Event};
 use zenoh::session::ZenohId;
 
 use crate::options::Role;
-use crate::settings::Backoff;
+use crate::settings::Schedule;
 
 /// Follows the connections of one session.
 #[derive(Debug)]
 pub(crate) struct Link {
     role: Role,
     endpoint: String,
-    backoff: Backoff,
+    schedule: Schedule,
     events: Arc<EventHub>,
     runtime: Handle,
     state: Mutex<State>,
@@ -55,14 +55,14 @@ impl Link {
     pub(crate) fn new(
         role: Role,
         endpoint: String,
-        backoff: Backoff,
+        schedule: Schedule,
         events: Arc<EventHub>,
         runtime: Handle,
     ) -> Self {
         Self {
             role,
             endpoint,
-            backoff,
+            schedule,
             events,
             runtime,
             state: Mutex::default(),
@@ -127,8 +127,8 @@ impl Link {
             cause: Arc::clone(&cause),
         });
         let link = Arc::downgrade(self);
-        let mut wait = self.backoff.first;
-        let backoff = self.backoff;
+        let mut wait = self.schedule.first;
+        let schedule = self.schedule;
         let reports = self.runtime.spawn(async move {
             for attempt in 1.. {
                 let Some(link) = link.upgrade() else { return };
@@ -142,7 +142,7 @@ impl Link {
                 }
                 drop(link);
                 tokio::time::sleep(wait).await;
-                wait = backoff.after(wait);
+                wait = schedule.after(wait);
             }
         });
         state.reports = Some(reports.abort_handle());

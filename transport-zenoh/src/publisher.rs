@@ -3,27 +3,26 @@
 //! The library's `put` blocks while the connection is congested, so it is called neither by the
 //! app nor by a worker of its runtime.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
+use tokio::sync::watch;
 use transport_api::event::EventHub;
+use transport_api::ledger::Ledger;
+use transport_api::outbox::{Limit, Outbox, Outgoing};
 use transport_api::queue::Consumer;
-use transport_api::{
-    DeliveryToken, Error, ErrorKind, Event, Granted, Message, Publisher, PublisherCounters,
-    Refused, Result, SchemaId, Stage,
-};
+use transport_api::{Error, ErrorKind, Event, Granted, Result, Schema};
 use zenoh::qos::Priority;
 use zenoh::{Session, Wait};
 
 use crate::barrier::off_worker;
+use crate::fault::cause;
+use crate::lane::Lane;
 use crate::link::Link;
 use crate::options::{EXPRESS_PRIORITY, Express};
-use crate::outbox::Outbox;
 use crate::payload;
 
 /// The library's priority for one of the contract: 0 and 1 share the lowest of its seven.
@@ -48,54 +47,22 @@ pub(crate) fn express(express: Express, level: u8) -> bool {
     }
 }
 
-/// A handle for the app.
-pub(crate) struct ZenohPublisher {
-    outbox: Arc<Outbox>,
-    link: Arc<Link>,
-}
+/// Wakes a sender that waits for a connection, when its publisher is dropped.
+#[derive(Debug)]
+pub(crate) struct Nudge(Arc<Link>);
 
-impl fmt::Debug for ZenohPublisher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ZenohPublisher").field(&self.outbox).finish()
-    }
-}
-
-impl Drop for ZenohPublisher {
+impl Drop for Nudge {
     fn drop(&mut self) {
-        self.outbox.close();
-        self.link.nudge();
-    }
-}
-
-#[async_trait]
-impl Publisher for ZenohPublisher {
-    fn granted(&self) -> Granted {
-        self.outbox.granted()
-    }
-
-    fn try_publish(&self, message: Message) -> Result<DeliveryToken, Refused> {
-        self.outbox.push(message)
-    }
-
-    async fn ready(&self) -> Result<()> {
-        self.outbox.ready().await
-    }
-
-    async fn flush(&self, _until: Stage) -> Result<()> {
-        // Nothing is acknowledged, so every stage is reached once a message is written.
-        self.outbox.flush().await
-    }
-
-    fn counters(&self) -> PublisherCounters {
-        self.outbox.counters()
+        self.0.nudge();
     }
 }
 
 /// What the sender of a publisher needs.
 pub(crate) struct Sender {
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) granted: Granted,
+    pub(crate) limit: Limit,
     pub(crate) link: Arc<Link>,
-    pub(crate) schema: Option<SchemaId>,
     pub(crate) express: Express,
     pub(crate) block_timeout: Duration,
     pub(crate) match_timeout: Duration,
@@ -107,15 +74,15 @@ impl Sender {
         self,
         session: &Session,
         events: Arc<EventHub>,
-        consumer: Consumer<Message>,
-    ) -> Result<ZenohPublisher> {
+        schema: &Schema,
+    ) -> Result<(Outbox<Nudge>, Arc<Lane>)> {
         let session = session.clone();
-        let level = self.outbox.granted().priority.unwrap_or_default();
-        let key = self.outbox.topic().as_str().to_owned();
+        let level = self.granted.priority.unwrap_or_default();
+        let key = self.ledger.topic().as_str().to_owned();
         let express = express(self.express, level);
         let matched = Arc::new(AtomicBool::new(false));
         let (noted, link) = (Arc::clone(&matched), Arc::clone(&self.link));
-        let topic = self.outbox.topic().clone();
+        let topic = self.ledger.topic().clone();
         let publisher = off_worker("publish", move || {
             let publisher = session
                 .declare_publisher(key)
@@ -142,11 +109,14 @@ impl Sender {
             Ok(publisher)
         })
         .await?;
-        let handle = ZenohPublisher {
-            outbox: Arc::clone(&self.outbox),
-            link: Arc::clone(&self.link),
-        };
+        let nudge = Nudge(Arc::clone(&self.link));
+        let ledger = Arc::clone(&self.ledger);
+        let (outbox, consumer) =
+            Outbox::new(self.granted, ledger, schema, self.limit.clone(), nudge);
+        let (lane, ends) = Lane::new(outbox.queue(), Arc::clone(&self.ledger));
         let round = Rounds {
+            lane: Arc::clone(&lane),
+            ends,
             seen: self.link.losses(),
             had_subscribers: false,
             sender: self,
@@ -164,12 +134,14 @@ impl Sender {
                 )
                 .with_source(error)
             })?;
-        Ok(handle)
+        Ok((outbox, lane))
     }
 }
 
 /// The sender at work.
 struct Rounds {
+    lane: Arc<Lane>,
+    ends: watch::Sender<()>,
     sender: Sender,
     publisher: zenoh::pubsub::Publisher<'static>,
     matched: Arc<AtomicBool>,
@@ -191,81 +163,65 @@ impl Wake for Unpark {
 }
 
 impl Rounds {
-    fn run(mut self, mut consumer: Consumer<Message>) {
+    fn run(mut self, mut consumer: Consumer<Outgoing>) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut cx = Context::from_waker(&waker);
         loop {
             self.hold();
-            let outbox = &self.sender.outbox;
-            outbox.begin();
-            let popped = consumer.poll_pop(&mut cx);
-            match popped {
-                Poll::Ready(Some(message)) => {
-                    self.send(message);
-                    self.sender.outbox.end();
-                }
-                Poll::Ready(None) => {
-                    outbox.end();
-                    break;
-                }
-                Poll::Pending => {
-                    outbox.end();
-                    thread::park();
-                }
+            match consumer.poll_pop(&mut cx) {
+                Poll::Ready(Some(outgoing)) => self.send(outgoing),
+                Poll::Ready(None) => break,
+                Poll::Pending => thread::park(),
             }
         }
         let Self {
-            sender, publisher, ..
+            ends, publisher, ..
         } = self;
         // Before the end is told: whoever waits for it may close the session next.
         drop(publisher);
-        sender.outbox.finish();
+        drop(ends);
     }
 
     /// Waits for a connection before a message is taken out of the queue, so that it is the queue
     /// that decides which ones give way; and after a loss for the subscribers that were there.
     fn hold(&mut self) {
-        let Sender { outbox, link, .. } = &self.sender;
-        link.hold(|| outbox.is_abandoned() || outbox.is_drained());
+        let (lane, link) = (&self.lane, &self.sender.link);
+        link.hold(|| lane.is_abandoned() || lane.is_drained());
         let losses = link.losses();
         if losses != self.seen {
             self.seen = losses;
             if self.had_subscribers {
                 link.hold_until(self.sender.match_timeout, || {
                     self.matched.load(Ordering::Acquire)
-                        || outbox.is_abandoned()
+                        || lane.is_abandoned()
                         || link.losses() != losses
                 });
             }
         }
     }
 
-    fn send(&mut self, message: Message) {
-        let Sender { outbox, link, .. } = &self.sender;
-        if outbox.is_abandoned() {
+    fn send(&mut self, Outgoing { message, mut entry }: Outgoing) {
+        if self.lane.is_abandoned() {
             return;
         }
-        let Message { payload, mut meta } = message;
-        if meta.schema.is_none() {
-            meta.schema.clone_from(&self.sender.schema);
-        }
-        let size = payload.len();
+        let size = message.payload.len();
         let began = Instant::now();
         let outcome = self
             .publisher
-            .put(payload)
-            .attachment(payload::attachment(&meta))
+            .put(message.payload)
+            .attachment(payload::attachment(&message.meta))
             .wait();
         self.had_subscribers = self.matched.load(Ordering::Acquire);
+        let Sender { ledger, link, .. } = &self.sender;
         match outcome {
             // The library says yes also when it gave a connection up, which takes it this long.
             Ok(()) if began.elapsed() < self.sender.block_timeout && link.losses() == self.seen => {
-                outbox.wrote(size);
+                entry.written(size);
             }
-            Ok(()) => outbox.lost(),
+            Ok(()) => {}
             Err(error) => {
-                tracing::debug!(%error, topic = %outbox.topic(), "message not taken");
-                outbox.lost();
+                let error = cause(error);
+                tracing::debug!(%error, topic = %ledger.topic(), "message not taken");
             }
         }
     }

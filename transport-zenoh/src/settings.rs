@@ -1,13 +1,14 @@
 //! The library's configuration: nothing that decides about loss or latency is left to its defaults.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use transport_api::backoff::spread;
 use transport_api::config::LARGEST_MAX_PAYLOAD;
 use transport_api::{Error, Result};
 use zenoh::Config;
 
 use crate::address::Address;
+use crate::fault::cause;
 use crate::options::{Mode, Options, Patience, Role};
 
 /// Room beside the payload in the largest message taken: metadata, key and headers.
@@ -25,32 +26,27 @@ const QUEUES: [&str; 8] = [
     "background",
 ];
 
-/// The waits between attempts to connect: doubling from `first` to `longest`, more or less.
+/// The waits of the library between attempts to connect: doubling from `first` to `longest`.
 ///
-/// The library has no jitter of its own, so each transport draws first wait and growth: two sides
-/// that lost their connection at the same moment then drift apart.
+/// The library has no jitter of its own, so each transport draws its schedule: two sides that lost
+/// their connection at the same moment then drift apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct Schedule {
     pub(crate) first: Duration,
-    pub(crate) longest: Duration,
-    pub(crate) growth: f64,
+    longest: Duration,
 }
 
-impl Backoff {
+impl Schedule {
     pub(crate) fn drawn() -> Self {
-        // RandomState is seeded by the operating system: no further dependency for three numbers.
-        let bits = RandomState::new().hash_one(std::process::id());
-        let fraction = |shift: u32| f64::from((bits >> shift) as u16) / f64::from(u16::MAX);
         Self {
-            first: Duration::from_secs_f64(0.08 + 0.05 * fraction(0)),
-            longest: Duration::from_secs_f64(1.6 + 0.4 * fraction(16)),
-            growth: 1.7 + 0.5 * fraction(32),
+            first: spread(Duration::from_millis(150)),
+            longest: spread(Duration::from_secs(2)),
         }
     }
 
     /// The wait after one of `wait`.
     pub(crate) fn after(&self, wait: Duration) -> Duration {
-        wait.mul_f64(self.growth).min(self.longest)
+        (wait * 2).min(self.longest)
     }
 }
 
@@ -60,7 +56,7 @@ pub(crate) fn library(
     options: &Options,
     patience: Patience,
     max_payload: usize,
-    backoff: Backoff,
+    schedule: Schedule,
 ) -> Result<Config> {
     let mut settings = Settings(Config::default());
     let millis = |duration: Duration| duration.as_millis().to_string();
@@ -79,10 +75,9 @@ pub(crate) fn library(
     settings.set(
         "connect/retry",
         &format!(
-            "{{ period_init_ms: {}, period_max_ms: {}, period_increase_factor: {} }}",
-            backoff.first.as_millis(),
-            backoff.longest.as_millis(),
-            backoff.growth
+            "{{ period_init_ms: {}, period_max_ms: {}, period_increase_factor: 2 }}",
+            schedule.first.as_millis(),
+            schedule.longest.as_millis(),
         ),
     )?;
     settings.set("scouting/multicast/enabled", &options.scouting.to_string())?;
@@ -167,7 +162,8 @@ impl Settings {
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         self.0.insert_json5(key, value).map_err(|error| {
-            Error::config(format!("zenoh refuses setting `{key}` = `{value}`")).with_source(error)
+            Error::config(format!("zenoh refuses setting `{key}` = `{value}`"))
+                .with_source(cause(error))
         })
     }
 }
@@ -178,7 +174,7 @@ pub(crate) fn in_force(
     options: &Options,
     patience: Patience,
     max_payload: usize,
-    backoff: Backoff,
+    schedule: Schedule,
 ) -> Vec<(String, String)> {
     [
         ("mode", address.mode.name().to_owned()),
@@ -196,10 +192,7 @@ pub(crate) fn in_force(
         ("scouting", options.scouting.to_string()),
         (
             "reconnect",
-            format!(
-                "{:?} x {:.2} up to {:?}",
-                backoff.first, backoff.growth, backoff.longest
-            ),
+            format!("{:?} doubled up to {:?}", schedule.first, schedule.longest),
         ),
     ]
     .map(|(key, value)| (key.to_owned(), value))

@@ -1,43 +1,30 @@
 //! Subscribers.
 
-use std::fmt;
-use std::task::{Context, Poll};
-
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use transport_api::envelope::Decoder;
-use transport_api::reception::{Arrived, Inlet, Reception};
-use transport_api::{
-    Capabilities, Granted, Result, Sample, Subscriber, SubscriberCounters, TopicFilter, TopicName,
-};
+use transport_api::reception::{Arrived, Inlet, Subscription};
+use transport_api::{Capabilities, Result, TopicFilter, TopicName};
 use zenoh::sample::SampleKind;
 use zenoh::{Session, Wait};
 
 use crate::barrier::off_worker;
 use crate::payload;
 
-/// A handle for the app.
-pub(crate) struct ZenohSubscriber {
-    reception: Reception,
-    /// Taken when the subscription ends.
-    declared: Option<zenoh::pubsub::Subscriber<()>>,
+/// A subscription at the library.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    /// Taken when it ends.
+    subscriber: Option<zenoh::pubsub::Subscriber<()>>,
     runtime: Handle,
 }
 
-impl fmt::Debug for ZenohSubscriber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ZenohSubscriber")
-            .field(&self.reception)
-            .finish()
-    }
-}
-
-impl ZenohSubscriber {
-    pub(crate) async fn declare(
+impl Declared {
+    pub(crate) async fn new(
         session: &Session,
         filter: &TopicFilter,
         capabilities: Capabilities,
-        (inlet, reception): (Inlet, Reception),
+        inlet: Inlet,
     ) -> Result<Self> {
         let session = session.clone();
         let key = filter.as_str().to_owned();
@@ -47,7 +34,7 @@ impl ZenohSubscriber {
             topic: filter.as_name(),
             capabilities,
         };
-        let declared = off_worker("subscribe", move || {
+        let subscriber = off_worker("subscribe", move || {
             session
                 .declare_subscriber(key)
                 .callback_mut(move |sample| intake.take(&sample))
@@ -55,40 +42,28 @@ impl ZenohSubscriber {
         })
         .await?;
         Ok(Self {
-            reception,
-            declared: Some(declared),
+            subscriber: Some(subscriber),
             runtime: Handle::current(),
         })
     }
 }
 
-impl Drop for ZenohSubscriber {
+impl Drop for Declared {
     fn drop(&mut self) {
-        self.reception.close();
-        if let Some(declared) = self.declared.take() {
+        if let Some(subscriber) = self.subscriber.take() {
             // Undeclaring may wait for a congested connection.
-            self.runtime.spawn_blocking(move || drop(declared));
+            self.runtime.spawn_blocking(move || drop(subscriber));
         }
     }
 }
 
 #[async_trait]
-impl Subscriber for ZenohSubscriber {
-    fn granted(&self) -> Granted {
-        self.reception.granted()
-    }
-
-    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Sample>>> {
-        self.reception.poll_recv(cx)
-    }
-
-    fn counters(&self) -> SubscriberCounters {
-        self.reception.counters()
-    }
-
-    async fn close(mut self: Box<Self>) -> Result<()> {
-        match self.declared.take() {
-            Some(declared) => off_worker("unsubscribe", move || declared.undeclare().wait()).await,
+impl Subscription for Declared {
+    async fn end(mut self) -> Result<()> {
+        match self.subscriber.take() {
+            Some(subscriber) => {
+                off_worker("unsubscribe", move || subscriber.undeclare().wait()).await
+            }
             None => Ok(()),
         }
     }

@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use transport_api::event::{EventHub, Events};
-use transport_api::reception::reception;
+use transport_api::ledger::{Closing, Ledger};
+use transport_api::outbox::Limit;
+use transport_api::reception::{Subscribed, reception};
 use transport_api::{
     Capabilities, CloseReport, Error, Event, Publisher, Qos, Result, Schema, Subscriber,
     TopicFilter, TopicName, Transport, TransportConfig, TransportInfo,
@@ -22,13 +24,13 @@ use zenoh::{Session, Wait};
 use crate::address::Address;
 use crate::barrier;
 use crate::dial;
+use crate::lane::Lane;
 use crate::link::Link;
 use crate::options::{Options, Patience, Role};
-use crate::outbox::Outbox;
 use crate::presence::{Announced, Presence};
 use crate::publisher::Sender;
-use crate::settings::{self, Backoff};
-use crate::subscriber::ZenohSubscriber;
+use crate::settings::{self, Schedule};
+use crate::subscriber::Declared;
 
 /// How long a transport that was dropped without being closed may go on sending.
 const GRACE: Duration = Duration::from_secs(2);
@@ -58,6 +60,7 @@ pub(crate) struct ZenohTransport {
     options: Options,
     patience: Patience,
     capabilities: Capabilities,
+    limit: Limit,
     events: Arc<EventHub>,
     open: Arc<Open>,
 }
@@ -66,8 +69,8 @@ pub(crate) struct ZenohTransport {
 struct Open {
     session: Session,
     link: Arc<Link>,
-    /// Of all publishers; `None` once closing has begun.
-    outboxes: Mutex<Option<Vec<Weak<Outbox>>>>,
+    /// Of all publishers that have not ended; `None` once closing has begun.
+    lanes: Mutex<Option<Vec<Weak<Lane>>>>,
     events: Arc<EventHub>,
     _answers: Queryable<()>,
     _announced: Announced,
@@ -92,17 +95,17 @@ impl ZenohTransport {
         let deadline = Instant::now() + options.connect_timeout;
         let address = dial::ready(address, options.connect_timeout).await?;
 
-        let backoff = Backoff::drawn();
+        let schedule = Schedule::drawn();
         let events = Arc::new(EventHub::default());
         let link = Arc::new(Link::new(
             address.role,
             address.endpoint.to_string(),
-            backoff,
+            schedule,
             Arc::clone(&events),
             runtime,
         ));
         let library =
-            settings::library(&address, &options, patience, config.max_payload(), backoff)?;
+            settings::library(&address, &options, patience, config.max_payload(), schedule)?;
         let session = dial::session(library, &address, deadline).await?;
         let presence = Arc::new(Presence::new(config.peer().clone(), Arc::clone(&events)));
         let outcome = Self::settle(&session, &link, &presence, &address, &options, deadline).await;
@@ -125,19 +128,20 @@ impl ZenohTransport {
                 &options,
                 patience,
                 config.max_payload(),
-                backoff,
+                schedule,
             ),
         };
         Ok(Self {
             info,
             capabilities: capabilities(config.max_payload()),
+            limit: Limit::new(config.max_payload()),
             options,
             patience,
             events: Arc::clone(&events),
             open: Arc::new(Open {
                 session,
                 link,
-                outboxes: Mutex::new(Some(Vec::new())),
+                lanes: Mutex::new(Some(Vec::new())),
                 events,
                 _answers: answers,
                 _announced: announced,
@@ -208,23 +212,18 @@ impl Transport for ZenohTransport {
         let granted = self.capabilities.grant_publisher(&qos)?;
         self.open.check("publish")?;
         let events = Arc::clone(&self.events);
-        let (outbox, consumer) = Outbox::new(
-            topic.clone(),
-            granted,
-            self.capabilities,
-            Arc::clone(&events),
-        );
         let sender = Sender {
-            outbox: Arc::clone(&outbox),
+            ledger: Ledger::new(topic.clone(), granted.scope, Arc::clone(&events)),
+            granted,
+            limit: self.limit.clone(),
             link: Arc::clone(&self.open.link),
-            schema: schema.id().cloned(),
             express: self.options.express,
             block_timeout: self.patience.block,
             match_timeout: self.options.match_timeout,
         };
         let session = &self.open.session;
-        let publisher = sender.start(session, events, consumer).await?;
-        self.open.keep(&outbox)?;
+        let (publisher, lane) = sender.start(session, events, schema).await?;
+        self.open.keep(lane)?;
         // From its answer on the library knows the subscribers that are there; before it, the first
         // messages might find nobody.
         if !barrier::next_hop(session, self.options.match_timeout).await? {
@@ -242,8 +241,9 @@ impl Transport for ZenohTransport {
         let granted = self.capabilities.grant_subscriber(&qos)?;
         self.open.check("subscribe")?;
         let session = &self.open.session;
-        let ends = reception(granted, schema);
-        let subscriber = ZenohSubscriber::declare(session, filter, self.capabilities, ends).await?;
+        let (inlet, reception) = reception(granted, schema);
+        let declared = Declared::new(session, filter, self.capabilities, inlet).await?;
+        let subscriber = Subscribed::new(reception, declared);
         let limit = self.options.match_timeout;
         let near = barrier::next_hop(session, limit).await?;
         let far = barrier::pass(session, Priority::InteractiveHigh, limit).await?;
@@ -293,22 +293,22 @@ impl Drop for ZenohTransport {
 }
 
 impl Open {
-    fn outboxes(&self) -> MutexGuard<'_, Option<Vec<Weak<Outbox>>>> {
-        self.outboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lanes(&self) -> MutexGuard<'_, Option<Vec<Weak<Lane>>>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self, operation: &'static str) -> Result<()> {
-        match *self.outboxes() {
+        match *self.lanes() {
             Some(_) => Ok(()),
             None => Err(Error::closed(operation)),
         }
     }
 
-    fn keep(&self, outbox: &Arc<Outbox>) -> Result<()> {
-        match &mut *self.outboxes() {
-            Some(outboxes) => {
-                outboxes.retain(|kept| kept.strong_count() > 0);
-                outboxes.push(Arc::downgrade(outbox));
+    fn keep(&self, lane: Arc<Lane>) -> Result<()> {
+        match &mut *self.lanes() {
+            Some(lanes) => {
+                lanes.retain(|kept| kept.strong_count() > 0);
+                lanes.push(Arc::downgrade(&lane));
                 Ok(())
             }
             None => Err(Error::closed("publish")),
@@ -322,17 +322,13 @@ impl Open {
     async fn finish(&self, limit: Duration) -> CloseReport {
         let deadline = Instant::now() + limit;
         let flushed_by = deadline - limit / TAKE_DOWN;
-        let outboxes = self.outboxes().take().unwrap_or_default();
-        let outboxes: Vec<Arc<Outbox>> = outboxes.iter().filter_map(Weak::upgrade).collect();
-        let (waiting, lost_before) = (unsettled(&outboxes), lost(&outboxes));
-        for outbox in &outboxes {
-            outbox.close();
-        }
+        let lanes = self.lanes().take().unwrap_or_default();
+        let lanes: Vec<Arc<Lane>> = lanes.iter().filter_map(Weak::upgrade).collect();
+        lanes.iter().for_each(|lane| lane.close());
+        let closing = Closing::begin(lanes.iter().map(|lane| Arc::clone(lane.ledger())));
         self.link.nudge();
-        let sent = tokio::time::timeout_at(flushed_by, all_finished(&outboxes)).await;
-        for outbox in &outboxes {
-            outbox.abandon();
-        }
+        let sent = tokio::time::timeout_at(flushed_by, all_ended(&lanes)).await;
+        lanes.iter().for_each(|lane| lane.abandon());
         self.link.nudge();
         if sent.is_ok() {
             // What was written may still be on its way through the library, whose own closing does
@@ -344,35 +340,20 @@ impl Open {
         }
         self.link.close();
         let session = self.session.clone();
-        let closing = tokio::spawn(async move { session.close().await });
-        if tokio::time::timeout_at(deadline, closing).await.is_err() {
+        let taken_down = tokio::spawn(async move { session.close().await });
+        if tokio::time::timeout_at(deadline, taken_down).await.is_err() {
             tracing::warn!("zenoh is still closing; it goes on in the background");
         }
         // A sender that was caught in the library comes back when the session is closed.
-        let _ = tokio::time::timeout_at(deadline, all_finished(&outboxes)).await;
+        let _ = tokio::time::timeout_at(deadline, all_ended(&lanes)).await;
+        let report = closing.report();
         self.events.emit(Event::Closed);
-        let abandoned = lost(&outboxes).saturating_sub(lost_before);
-        CloseReport {
-            flushed: waiting.saturating_sub(abandoned),
-            abandoned,
-        }
+        report
     }
 }
 
-async fn all_finished(outboxes: &[Arc<Outbox>]) {
-    for outbox in outboxes {
-        outbox.finished().await;
+async fn all_ended(lanes: &[Arc<Lane>]) {
+    for lane in lanes {
+        lane.ended().await;
     }
-}
-
-/// Accepted messages without an end so far.
-fn unsettled(outboxes: &[Arc<Outbox>]) -> u64 {
-    let counters = outboxes.iter().map(|outbox| outbox.counters());
-    counters
-        .map(|c| c.accepted.saturating_sub(c.written + c.dropped + c.lost))
-        .sum()
-}
-
-fn lost(outboxes: &[Arc<Outbox>]) -> u64 {
-    outboxes.iter().map(|outbox| outbox.counters().lost).sum()
 }

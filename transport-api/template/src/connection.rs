@@ -2,21 +2,24 @@
 
 use std::future::{pending, poll_fn};
 use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use transport_api::envelope::Decoder;
+use transport_api::ledger::Entry;
 use transport_api::queue::{self, Consumer, Producer, Pushed};
 use transport_api::{Error, ErrorKind, Message, Overflow, Result, TopicFilter, TopicName};
 
 use crate::frame::{self, Frame, GREETING, HEAD, Kind, OVERHEAD, fault};
 use crate::node::Node;
 use crate::options::Options;
-use crate::tally::Ticket;
 
 /// Frames besides messages that wait to be written. Each is an answer to one of the other side or
 /// a call of the app here; who asks faster than it reads is disconnected.
@@ -30,6 +33,12 @@ const READ_AHEAD: usize = 4 << 10;
 
 /// Topics whose names are kept, so that a steady stream parses and allocates none.
 const TOPICS: usize = 32;
+
+/// How often the other side is asked for a sign of life within the time it may be silent.
+const BEATS: u32 = 4;
+
+/// Number of the questions that ask for nothing else.
+const ALIVE: u64 = u64::MAX;
 
 /// A message on its way into the socket.
 #[allow(
@@ -45,7 +54,7 @@ pub enum Outgoing {
         /// The message.
         message: Message,
         /// Its account; `None` where another connection keeps it.
-        ticket: Option<Ticket>,
+        entry: Option<Entry>,
     },
     /// Passed on as it came.
     Passing(Frame),
@@ -57,6 +66,8 @@ pub struct Connection {
     outgoing: Producer<Outgoing>,
     controls: mpsc::Sender<Frame>,
     wanted: Mutex<Vec<(u64, TopicFilter)>>,
+    /// Something came since it was last looked at.
+    heard: AtomicBool,
 }
 
 /// The ends that [`Ends::serve`] takes from.
@@ -75,6 +86,7 @@ impl Connection {
             outgoing: producer,
             controls: sender,
             wanted: Mutex::default(),
+            heard: AtomicBool::new(true),
         };
         let ends = Ends {
             outgoing: consumer,
@@ -115,29 +127,53 @@ impl Connection {
         self.controls.try_send(frame).is_ok()
     }
 
+    /// Asks for signs of life, and returns when there was none for `silence`: a path that fell
+    /// silent says nothing by itself.
+    async fn watch(&self, silence: Duration) -> Error {
+        let mut silent = 0;
+        while silent < BEATS {
+            tokio::time::sleep(silence / BEATS).await;
+            silent = match self.heard.swap(false, Ordering::Relaxed) {
+                true => 0,
+                false => silent + 1,
+            };
+            // No answer will come to a question that is not taken, which is what is looked for.
+            self.control(Frame::control(Kind::Sync, "", &[ALIVE]));
+        }
+        let text = format!("nothing came from the other side for {silence:?}");
+        Error::new(ErrorKind::Disconnected, "read frame", text)
+    }
+
     /// Lets the connection end once what is queued was written.
     pub fn finish(&self) {
         self.outgoing.close();
     }
 }
 
-/// Makes sockets fit for many small and some large messages, and lets them notice a dead path.
-fn tune(stream: &TcpStream, options: &Options) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(options.silence / 2))?;
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(options.silence))?;
-    Ok(())
+/// A stream that takes note when something comes.
+struct Heard<'a, R>(R, &'a AtomicBool);
+
+impl<R: AsyncRead + Unpin> AsyncRead for Heard<'_, R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.0).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.1.store(true, Ordering::Relaxed);
+        }
+        read
+    }
 }
 
 /// Exchanges greetings; whoever is no peer of ours, or has another limit, is told apart here.
 ///
 /// # Errors
 /// [`ErrorKind::Connect`] naming what the other side said.
-pub async fn greet(stream: &mut TcpStream, options: &Options, limit: usize) -> Result<()> {
+pub async fn greet(stream: &mut TcpStream, limit: usize) -> Result<()> {
     let failed = |what: String| Error::new(ErrorKind::Connect, "greet", what);
-    let tuned = tune(stream, options);
+    let tuned = stream.set_nodelay(true);
     tuned.map_err(|error| failed(format!("socket options: {error}")))?;
     let hello = Frame::control(Kind::Hello, "", &[GREETING, limit as u64]);
     write(stream, &hello)
@@ -181,8 +217,9 @@ impl Ends {
             }
         };
         tokio::select! {
-            error = read(input, connection, node) => error,
+            error = read(Heard(input, &connection.heard), connection, node) => error,
             error = writing => error,
+            error = connection.watch(node.options.silence) => error,
         }
     }
 
@@ -201,7 +238,7 @@ impl Ends {
                 Some(Outgoing::Own {
                     topic,
                     message,
-                    ticket,
+                    entry,
                 }) => {
                     let bytes = message.payload.len();
                     memory.clear();
@@ -210,8 +247,8 @@ impl Ends {
                     output
                         .write_all_buf(&mut (&memory[..]).chain(message.payload))
                         .await?;
-                    if let Some(ticket) = ticket {
-                        ticket.written(bytes);
+                    if let Some(mut entry) = entry {
+                        entry.written(bytes);
                     }
                 }
                 Some(Outgoing::Passing(frame)) => write(&mut output, &frame).await?,

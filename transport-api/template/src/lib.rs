@@ -10,8 +10,6 @@
 //! | `lib.rs` | factory, capabilities, meeting | say what it can do |
 //! | `options.rs` | the options in the URL | yours |
 //! | `transport.rs` | declares handles, closes | nearly the same |
-//! | `publisher.rs`, `subscriber.rs` | the handles | nearly the same |
-//! | `tally.rs` | counts every message once | the same |
 //! | `node.rs` | subscriptions, routing | your library may do that |
 //! | `peer.rs`, `connection.rs`, `frame.rs` | sockets and bytes | your library does that |
 
@@ -20,9 +18,6 @@ pub mod frame;
 pub mod node;
 pub mod options;
 pub mod peer;
-pub mod publisher;
-pub mod subscriber;
-pub mod tally;
 pub mod transport;
 
 use std::net::{Ipv4Addr, TcpListener};

@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
-use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use transport_api::envelope::Decoder;
 use transport_api::event::EventHub;
+use transport_api::outbox;
 use transport_api::queue::Pushed;
 use transport_api::reception::{Arrived, Inlet};
-use transport_api::{Error, ErrorKind, Event, Message, Overflow, TopicFilter, TopicName};
+use transport_api::throttle::Throttle;
+use transport_api::{Error, ErrorKind, Overflow, TopicFilter, TopicName};
 
 use crate::connection::{Connection, Outgoing};
 use crate::frame::{Frame, Kind};
 use crate::options::{Options, Role};
-use crate::tally::Ticket;
 
 /// The live connections: at most one where this peer connects.
 type Connections = Arc<[Arc<Connection>]>;
@@ -30,7 +30,9 @@ pub struct Node {
     /// Largest payload, in bytes.
     pub limit: usize,
     /// Tells what happens.
-    pub events: EventHub,
+    pub events: Arc<EventHub>,
+    /// For warnings about strangers.
+    pub strangers: Throttle,
     /// Everything that runs for this transport.
     pub tasks: Mutex<JoinSet<()>>,
     closed: AtomicBool,
@@ -54,7 +56,8 @@ impl Node {
         Self {
             options,
             limit,
-            events: EventHub::default(),
+            events: Arc::default(),
+            strangers: Throttle::default(),
             tasks: Mutex::default(),
             closed: AtomicBool::new(false),
             local: RwLock::default(),
@@ -86,9 +89,9 @@ impl Node {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Lets publishers refuse from now on. `false` if that was so already.
-    pub fn shut(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+    /// Takes no more publishers, subscribers and peers from now on.
+    pub fn shut(&self) {
+        self.closed.store(true, Ordering::Release);
     }
 
     /// Ends all subscriptions; what has arrived can still be received.
@@ -254,15 +257,14 @@ impl Node {
     pub async fn dispatch(
         &self,
         topic: &TopicName,
-        message: Message,
-        ticket: Ticket,
+        outbox::Outgoing { message, entry }: outbox::Outgoing,
         overflow: Overflow,
     ) {
         if self.options.role == Role::Connect {
             let mut outgoing = Outgoing::Own {
                 topic: topic.clone(),
                 message,
-                ticket: Some(ticket),
+                entry: Some(entry),
             };
             let mut connections = self.connections.subscribe();
             loop {
@@ -290,7 +292,7 @@ impl Node {
         let all = Arc::clone(&self.connections.borrow());
         let last = all.iter().rposition(|connection| connection.wants(topic));
         let bytes = message.payload.len();
-        let mut ticket = Some(ticket);
+        let mut entry = Some(entry);
         for (n, connection) in all.iter().enumerate() {
             if !connection.wants(topic) {
                 continue;
@@ -299,25 +301,22 @@ impl Node {
                 topic: topic.clone(),
                 message: message.clone(),
                 // The last connection keeps the account.
-                ticket: ticket.take_if(|_| Some(n) == last),
+                entry: entry.take_if(|_| Some(n) == last),
             };
             if overflow == Overflow::Block {
                 drop(connection.push_when_room(outgoing).await);
                 continue;
             }
             if let Pushed::Evicted(Outgoing::Own {
-                topic,
-                ticket: Some(ticket),
-                ..
+                entry: Some(entry), ..
             }) = connection.push(outgoing)
             {
-                ticket.dropped();
-                self.events.emit(Event::Dropped { topic, count: 1 });
+                entry.give_up();
             }
         }
-        if let Some(ticket) = ticket {
+        if let Some(mut entry) = entry {
             // Wanted by nobody elsewhere.
-            ticket.written(bytes);
+            entry.written(bytes);
         }
     }
 
@@ -358,15 +357,4 @@ impl Drop for Entry<'_> {
             self.node.syncs().clear();
         }
     }
-}
-
-/// The pause before attempt `attempt` to reconnect: doubled each time, up to `longest`, and spread
-/// so that many peers do not come back in the same instant.
-pub fn pause(attempt: u32, longest: Duration) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
-    let full = Duration::from_millis(100)
-        .saturating_mul(1 << attempt.min(10))
-        .min(longest);
-    let spread = RandomState::new().hash_one(attempt) % 1000;
-    full / 2 + full.mul_f64(spread as f64 / 2000.0)
 }

@@ -28,7 +28,7 @@ pub struct Options {
     /// Longest pause between two attempts to reconnect.
     #[serde(with = "humantime_serde")]
     pub reconnect_pause: Duration,
-    /// How long the other side may leave sent bytes unacknowledged before it counts as lost.
+    /// How long nothing may come from the other side before it counts as lost.
     #[serde(with = "humantime_serde")]
     pub silence: Duration,
     /// Messages that wait for one connection besides those in the publishers' queues.
@@ -68,7 +68,7 @@ pub const HELP: &[OptionHelp] = &[
     OptionHelp {
         key: "silence",
         default: "20s",
-        help: "how long the other side may not answer before it counts as lost",
+        help: "how long nothing may come from the other side before it counts as lost",
     },
     OptionHelp {
         key: "backlog",

@@ -2,13 +2,18 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
+use transport_api::backoff::Backoff;
 use transport_api::{Error, ErrorKind, Event, Result};
 
 use crate::connection::greet;
-use crate::node::{Node, pause};
+use crate::node::Node;
 use crate::options::{Address, Options};
+
+/// Shortest pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts to accept peers at `address`; returns where.
 ///
@@ -35,24 +40,25 @@ async fn accept(node: Arc<Node>, listener: TcpListener) {
             Err(error) => {
                 // One connection failed, or descriptors ran out; that passes.
                 tracing::warn!(%error, "a peer could not be accepted");
-                tokio::time::sleep(pause(0, node.options.reconnect_pause)).await;
+                tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
         let serving = Arc::clone(&node);
         let serve = async move {
-            let options = &serving.options;
-            let greeted = tokio::time::timeout(
-                options.connect_timeout,
-                greet(&mut stream, options, serving.limit),
-            );
-            match greeted.await {
+            let patience = serving.options.connect_timeout;
+            let greeting = greet(&mut stream, serving.limit);
+            let error = match tokio::time::timeout(patience, greeting).await {
                 Ok(Ok(())) => {
                     let cause = serving.serve(stream, || ()).await;
                     tracing::debug!(%from, %cause, "a peer left");
+                    return;
                 }
-                Ok(Err(error)) => tracing::warn!(%from, %error, "a peer was turned away"),
-                Err(_) => tracing::warn!(%from, "a peer said nothing and was turned away"),
+                Ok(Err(error)) => error,
+                Err(_) => Error::new(ErrorKind::Timeout, "greet", "it said nothing"),
+            };
+            if let Some(left_out) = serving.strangers.admit() {
+                tracing::warn!(%from, %error, left_out, "a peer was turned away");
             }
         };
         let mut tasks = node.tasks();
@@ -84,7 +90,7 @@ async fn connect(options: &Options, limit: usize, address: &Address) -> Result<T
     let connecting = async {
         let stream = TcpStream::connect((address.host.as_str(), address.port)).await;
         let mut stream = stream.map_err(|error| failed(&error.to_string()).with_source(error))?;
-        let greeted = greet(&mut stream, options, limit).await;
+        let greeted = greet(&mut stream, limit).await;
         greeted.map_err(|error| failed(error.message()).with_source(error))?;
         Ok(stream)
     };
@@ -100,13 +106,16 @@ async fn connect(options: &Options, limit: usize, address: &Address) -> Result<T
 async fn stay(node: Arc<Node>, address: Address, mut stream: TcpStream) {
     // The first connection was announced when the transport was opened.
     let mut again = false;
+    let mut backoff = Backoff::new(PAUSE, node.options.reconnect_pause);
     loop {
         let announce = || {
             if again {
                 node.events.emit(Event::Connected);
             }
         };
+        let since = Instant::now();
         let cause = node.serve(stream, announce).await;
+        backoff.ended(since.elapsed(), false);
         again = true;
         if node.is_closed() {
             return;
@@ -115,11 +124,13 @@ async fn stay(node: Arc<Node>, address: Address, mut stream: TcpStream) {
         node.events.emit(Event::Disconnected {
             cause: Arc::clone(&cause),
         });
-        let mut attempt = 0;
         stream = loop {
-            attempt += 1;
-            node.events.emit(Event::Reconnecting { attempt, cause });
-            tokio::time::sleep(pause(attempt, node.options.reconnect_pause)).await;
+            let pause = backoff.pause();
+            node.events.emit(Event::Reconnecting {
+                attempt: backoff.attempts(),
+                cause,
+            });
+            tokio::time::sleep(pause).await;
             match connect(&node.options, node.limit, &address).await {
                 Ok(stream) => break stream,
                 Err(error) => cause = Arc::new(error),

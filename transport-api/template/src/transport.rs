@@ -7,23 +7,37 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
-use transport_api::queue::{self, Producer};
-use transport_api::reception::reception;
+use transport_api::ledger::{Closing, Ledger};
+use transport_api::outbox::{Limit, Outbox, Outgoing};
+use transport_api::queue::Producer;
+use transport_api::reception::{Subscribed, Subscription, reception};
 use transport_api::{
     Capabilities, CloseReport, Error, Event, Events, Publisher, Qos, Result, Schema, Subscriber,
     TopicFilter, TopicName, Transport, TransportInfo,
 };
 
 use crate::node::Node;
-use crate::publisher::{self, Accepted, TcpPublisher};
-use crate::subscriber::TcpSubscriber;
-use crate::tally::Tally;
 
 /// What each publisher leaves with the transport, for the time of closing.
 #[derive(Debug)]
 struct Account {
-    queue: Producer<Accepted>,
-    tally: Arc<Tally>,
+    queue: Producer<Outgoing>,
+    ledger: Arc<Ledger>,
+}
+
+/// A subscription of this peer. Nothing arrives for it once it is removed here.
+#[derive(Debug)]
+struct Membership {
+    node: Arc<Node>,
+    number: u64,
+}
+
+impl Subscription for Membership {}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.node.unsubscribe(self.number);
+    }
 }
 
 /// An open transport over TCP.
@@ -32,6 +46,7 @@ pub struct Tcp {
     node: Arc<Node>,
     info: TransportInfo,
     capabilities: Capabilities,
+    limit: Limit,
     accounts: std::sync::Mutex<Vec<Account>>,
     report: Mutex<Option<CloseReport>>,
 }
@@ -40,6 +55,7 @@ impl Tcp {
     /// A transport around a node that listens or is connected.
     pub fn new(node: Arc<Node>, info: TransportInfo, capabilities: Capabilities) -> Self {
         Self {
+            limit: Limit::new(node.limit),
             node,
             info,
             capabilities,
@@ -75,26 +91,24 @@ impl Transport for Tcp {
             return Err(Error::closed("declare publisher"));
         }
         let granted = self.capabilities.grant_publisher(&qos)?;
-        let (producer, consumer) = queue::bounded(granted.depth, granted.overflow);
-        let tally = Arc::new(Tally::default());
-        let run = publisher::run(Arc::clone(&self.node), topic.clone(), granted, consumer);
-        self.node.tasks().spawn(run);
+        let events = Arc::clone(&self.node.events);
+        let ledger = Ledger::new(topic.clone(), granted.scope, events);
+        let limit = self.limit.clone();
+        let (outbox, mut queue) = Outbox::new(granted, Arc::clone(&ledger), schema, limit, ());
+        let (node, topic) = (Arc::clone(&self.node), topic.clone());
+        self.node.tasks().spawn(async move {
+            while let Some(outgoing) = queue.pop().await {
+                node.dispatch(&topic, outgoing, granted.overflow).await;
+            }
+        });
         let mut accounts = self.accounts();
         // Those of publishers that are gone and have nothing under way.
-        accounts.retain(|account| Arc::strong_count(&account.tally) > 1);
+        accounts.retain(|account| Arc::strong_count(&account.ledger) > 1);
         accounts.push(Account {
-            queue: producer.clone(),
-            tally: Arc::clone(&tally),
+            queue: outbox.queue(),
+            ledger,
         });
-        Ok(Box::new(TcpPublisher {
-            node: Arc::clone(&self.node),
-            topic: topic.clone(),
-            schema: schema.id().cloned(),
-            granted,
-            capabilities: self.capabilities,
-            queue: producer,
-            tally,
-        }))
+        Ok(Box::new(outbox))
     }
 
     async fn subscriber(
@@ -109,11 +123,11 @@ impl Transport for Tcp {
         let granted = self.capabilities.grant_subscriber(&qos)?;
         let (inlet, reception) = reception(granted, schema);
         let number = self.node.subscribe(filter, inlet).await?;
-        Ok(Box::new(TcpSubscriber {
-            node: Arc::clone(&self.node),
-            number,
+        let node = Arc::clone(&self.node);
+        Ok(Box::new(Subscribed::new(
             reception,
-        }))
+            Membership { node, number },
+        )))
     }
 
     fn events(&self) -> Events {
@@ -128,31 +142,20 @@ impl Transport for Tcp {
         }
         self.node.shut();
         let accounts = std::mem::take(&mut *self.accounts());
-        let lost = || {
-            accounts
-                .iter()
-                .map(|a| a.tally.counters().lost)
-                .sum::<u64>()
-        };
-        let before = lost();
         accounts.iter().for_each(|account| account.queue.close());
+        let ledgers = accounts.iter().map(|account| Arc::clone(&account.ledger));
+        let closing = Closing::begin(ledgers);
         let draining = async {
-            for account in &accounts {
-                account.tally.flush().await;
-            }
+            closing.settled().await;
             self.node.finish_connections();
             self.node.disconnected().await;
         };
-        // What is not through by then is counted as lost below.
+        // What is not through by then is given up below.
         let _ = timeout_at(deadline, draining).await;
         self.node.abort();
         self.node.ended().await;
+        let closed = closing.report();
         self.node.events.emit(Event::Closed);
-        let flushed = accounts.iter().map(|a| a.tally.counters().written).sum();
-        let closed = CloseReport {
-            flushed,
-            abandoned: lost() - before,
-        };
         *report = Some(closed);
         closed
     }

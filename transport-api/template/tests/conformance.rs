@@ -1,6 +1,8 @@
 //! The conformance suite. There is no server: the first peer listens, and the others reach it
 //! through a link that can be cut.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use transport_api::{TransportConfig, TransportFactory};
 use transport_conformance::server::free_port;
@@ -15,6 +17,8 @@ struct Direct {
 impl Fixture for Direct {
     const NAME: &'static str = "tcp";
 
+    const SILENCE: Duration = Duration::from_secs(10);
+
     fn factory() -> impl TransportFactory {
         transport_template::Factory
     }
@@ -28,7 +32,7 @@ impl Fixture for Direct {
     fn config(&self, peer: &str) -> TransportConfig {
         let url = match peer {
             FIRST => format!("tcp://127.0.0.1:{}?role=listen", self.port),
-            _ => format!("tcp://{}", self.links.address(peer)),
+            _ => format!("tcp://{}?silence=8s", self.links.address(peer)),
         };
         TransportConfig::parse(&url).expect("a valid URL")
     }

@@ -13,7 +13,6 @@ use transport_api::{
 use transport_template::Factory;
 use transport_template::connection::greet;
 use transport_template::frame::{Frame, GREETING, Kind};
-use transport_template::options::Options;
 
 const CLOSE: Duration = Duration::from_secs(10);
 
@@ -129,12 +128,11 @@ async fn different_limits_are_told_apart() {
 async fn both_sides_set_nodelay() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let options = Options::default();
     let (near, far) = tokio::join!(tokio::net::TcpStream::connect(address), listener.accept());
     let (mut near, mut far) = (near.unwrap(), far.unwrap().0);
     let greeted = tokio::join!(
-        greet(&mut near, &options, 1000),
-        greet(&mut far, &options, 1000)
+        greet(&mut near, 1000),
+        greet(&mut far, 1000)
     );
     greeted.0.unwrap();
     greeted.1.unwrap();

@@ -1,27 +1,27 @@
 //! Which message has which packet id, until the broker acknowledges it.
 //!
 //! The client library numbers packets 1, 2, … up to the window and over again, and stops for good
-//! if it has to reuse a number that is not acknowledged yet. The ledger foresees the next number,
+//! if it has to reuse a number that is not acknowledged yet. The window foresees the next number,
 //! so that such a message waits here instead.
 
 use std::collections::VecDeque;
 
 /// Unacknowledged messages in the order they were sent.
 #[derive(Debug)]
-pub(crate) struct Ledger<T> {
+pub(crate) struct Window<T> {
     entries: VecDeque<(u16, T)>,
-    window: u16,
+    size: u16,
     last: u16,
     /// Numbers that the client library takes for unacknowledged although they were refused.
     leaked: u16,
 }
 
-impl<T> Ledger<T> {
+impl<T> Window<T> {
     /// An empty one for `window` messages at once.
     pub(crate) fn new(window: u16) -> Self {
         Self {
             entries: VecDeque::new(),
-            window: window.max(1),
+            size: window.max(1),
             last: 0,
             leaked: 0,
         }
@@ -29,12 +29,12 @@ impl<T> Ledger<T> {
 
     /// Whether one more message can be sent.
     pub(crate) fn has_room(&self) -> bool {
-        let next = if self.last == self.window {
+        let next = if self.last == self.size {
             1
         } else {
             self.last + 1
         };
-        self.entries.len() + usize::from(self.leaked) < usize::from(self.window)
+        self.entries.len() + usize::from(self.leaked) < usize::from(self.size)
             && self.entries.iter().all(|(id, _)| *id != next)
     }
 
@@ -57,7 +57,7 @@ impl<T> Ledger<T> {
 
     /// Whether the client library must start over to send again.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.leaked >= self.window && self.entries.is_empty()
+        self.leaked >= self.size && self.entries.is_empty()
     }
 
     /// Takes all messages out, in order.
@@ -88,43 +88,43 @@ mod tests {
     fn no_number_is_used_twice_whatever_the_order_of_acknowledgements() {
         let mut state = 7u64;
         for window in [1, 2, 3, 10] {
-            let mut ledger = Ledger::new(window);
+            let mut ids = Window::new(window);
             let (mut last, mut sent, mut settled) = (0, 0u64, 0u64);
             let mut open = Vec::new();
             for _ in 0..5000 {
                 state = state
                     .wrapping_mul(6364136223846793005)
                     .wrapping_add(1442695040888963407);
-                if state >> 63 == 0 && ledger.has_room() {
+                if state >> 63 == 0 && ids.has_room() {
                     let id = number(&mut last, window);
                     assert!(!open.contains(&id), "number {id} is in use");
                     open.push(id);
-                    ledger.insert(id, sent);
+                    ids.insert(id, sent);
                     sent += 1;
                 } else if !open.is_empty() {
                     let id = open.swap_remove((state >> 33) as usize % open.len());
-                    assert!(ledger.settle(id).is_some());
-                    assert!(ledger.settle(id).is_none());
+                    assert!(ids.settle(id).is_some());
+                    assert!(ids.settle(id).is_none());
                     settled += 1;
                 }
-                assert_eq!(ledger.len() as u64, sent - settled);
+                assert_eq!(ids.len() as u64, sent - settled);
             }
             assert!(sent > 1000);
-            let rest: Vec<_> = ledger.drain().collect();
+            let rest: Vec<_> = ids.drain().collect();
             assert!(rest.is_sorted());
         }
     }
 
     #[test]
     fn refused_messages_narrow_the_window_until_the_library_starts_over() {
-        let mut ledger = Ledger::new(2);
+        let mut ids = Window::new(2);
         for id in [1, 2] {
-            assert!(ledger.has_room());
-            ledger.insert(id, ());
-            ledger.settle(id);
-            ledger.leak();
+            assert!(ids.has_room());
+            ids.insert(id, ());
+            ids.settle(id);
+            ids.leak();
         }
-        assert!(!ledger.has_room());
-        assert!(ledger.is_exhausted());
+        assert!(!ids.has_room());
+        assert!(ids.is_exhausted());
     }
 }

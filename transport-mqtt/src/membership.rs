@@ -1,40 +1,26 @@
-//! Subscribers.
+//! How a subscription ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, mpsc, oneshot};
-use transport_api::reception::Reception;
-use transport_api::{Granted, Result, Sample, Subscriber, SubscriberCounters};
+use transport_api::Result;
+use transport_api::reception::Subscription;
 
 use crate::receiver::Command;
 
-/// The app's end of a subscription.
+/// One subscriber among those of the receiver.
 #[derive(Debug)]
-pub(crate) struct MqttSubscriber {
-    pub(crate) reception: Reception,
+pub(crate) struct Membership {
     pub(crate) gone: Arc<AtomicBool>,
     pub(crate) dropped: Arc<Notify>,
     pub(crate) commands: mpsc::Sender<Command>,
 }
 
 #[async_trait]
-impl Subscriber for MqttSubscriber {
-    fn granted(&self) -> Granted {
-        self.reception.granted()
-    }
-
-    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Sample>>> {
-        self.reception.poll_recv(cx)
-    }
-
-    fn counters(&self) -> SubscriberCounters {
-        self.reception.counters()
-    }
-
-    async fn close(self: Box<Self>) -> Result<()> {
+impl Subscription for Membership {
+    async fn end(self) -> Result<()> {
         let (reply, done) = oneshot::channel();
         let command = Command::Unsubscribe(Arc::clone(&self.gone), reply);
         // An error means that the transport is closed, and the subscription with it.
@@ -45,7 +31,7 @@ impl Subscriber for MqttSubscriber {
     }
 }
 
-impl Drop for MqttSubscriber {
+impl Drop for Membership {
     fn drop(&mut self) {
         self.gone.store(true, Ordering::Release);
         self.dropped.notify_one();
