@@ -52,6 +52,13 @@ const STEPS: &[Step] = &[
     template("fmt --check"),
     template("clippy --all-targets -- -D warnings"),
     template("test"),
+    // The whole command line over a transport of somebody else.
+    template("build --features cli --example roundtrip"),
+    Step {
+        folder: "fuzz",
+        ..cargo("fuzz", "fmt --check")
+    },
+    cargo("fuzz", "xtask fuzz 10"),
     // The main job, short: it must end by itself and say that it went well.
     cargo(
         "run",

@@ -1,4 +1,5 @@
-//! The checks of this workspace: `cargo xtask arch | features | docs | ci [STEP…]`.
+//! The checks of this workspace: `cargo xtask arch | features | docs | fuzz [SECONDS [TARGET…]] |
+//! ci [STEP…]`.
 //!
 //! Each check prints what it found, one line per finding, and fails if there was any. `ci` runs all
 //! of them and everything else that must hold before a change is merged.
@@ -7,6 +8,7 @@ mod arch;
 mod ci;
 mod dependencies;
 mod features;
+mod fuzz;
 mod licence;
 mod links;
 mod promises;
@@ -27,6 +29,8 @@ usage: cargo xtask COMMAND
   arch        the dependency arrows between the crates, and the licences of what they use
   features    each transport's feature brings its own libraries and no other's
   docs        links, test names and dependencies named in the documents exist
+  fuzz [SECONDS [TARGET…]]
+              feeds every decoder, or those named, so long (60) with what the fuzzer finds
   ci [STEP…]  everything, cheap steps first; with names, only those steps
 ";
 
@@ -49,6 +53,10 @@ fn main() -> ExitCode {
             findings.extend(dependencies::check(&workspace, &manifest, &papers));
             Ok(findings)
         }),
+        ["fuzz"] => Workspace::load().and_then(|workspace| fuzz::run(&workspace, "60", &[])),
+        ["fuzz", seconds, targets @ ..] => {
+            Workspace::load().and_then(|workspace| fuzz::run(&workspace, seconds, targets))
+        }
         ["ci", steps @ ..] => return ci::run(steps),
         _ => {
             eprint!("{USAGE}");

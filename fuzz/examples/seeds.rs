@@ -1,0 +1,140 @@
+//! Writes a corpus to begin with: `seeds FOLDER` makes `FOLDER/<target>/*` from our own encoders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bytes::BytesMut;
+use lidar_messages::{Detection3D, Detection3DArray, ObjectHypothesisWithPose};
+use lidar_sensor::source::SourceSpec;
+use lidar_sensor::{Convention, Converter, downsample};
+use roundtrip_fuzz as _;
+use transport_api::envelope::Encoder;
+use transport_api::{Metadata, Schema, Sequence, Stamp, StampPoint, Stamps};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let folder = std::env::args_os().nth(1).map(PathBuf::from);
+    let written = match &folder {
+        Some(folder) => write_all(folder),
+        None => Err("usage: seeds FOLDER".into()),
+    };
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write_all(folder: &Path) -> Result<()> {
+    let seed = |target: &str, name: &str, bytes: &[u8]| -> Result<()> {
+        let folder = folder.join(target);
+        fs::create_dir_all(&folder)?;
+        Ok(fs::write(folder.join(name), bytes)?)
+    };
+
+    let mut source = "synthetic:1?turns=1".parse::<SourceSpec>()?.open()?;
+    let turn = source.next_scan()?.ok_or("no turn")?.scan;
+    let few = downsample(&turn, 4, 1)?;
+    for (number, packet) in few.packets.iter().enumerate() {
+        seed("packet", &format!("{number}"), packet.data)?;
+    }
+    seed("scan", "few", &few.encode())?;
+    seed("scan", "empty", &downsample(&turn, 0, 1)?.encode())?;
+
+    let mut converter = Converter::new(Convention::Precise);
+    let mut cloud = converter.convert(&downsample(&turn, 1, 1)?)?;
+    seed("cloud", "few", &cloud.encode())?;
+    cloud.data.clear();
+    (cloud.width, cloud.row_step) = (0, 0);
+    seed("cloud", "empty", &cloud.encode())?;
+
+    let detection = Detection3D {
+        results: vec![ObjectHypothesisWithPose::default()],
+        source_cloud: cloud,
+        ..Detection3D::default()
+    };
+    let list = Detection3DArray {
+        detections: vec![detection; 2],
+        ..Detection3DArray::default()
+    };
+    seed("objects", "two", &list.encode())?;
+    seed("objects", "empty", &Detection3DArray::default().encode())?;
+
+    let mut ids = Sequence::random();
+    let mut stamps = Stamps::new();
+    stamps.push(Stamp {
+        point: StampPoint(4),
+        clock: transport_api::ClockId(7),
+        nanos: -1,
+    });
+    let schema = Schema::new("a/B", [7; 16], "int8 x");
+    for (name, meta) in [
+        ("plain", Metadata::default()),
+        (
+            "full",
+            Metadata {
+                id: Some(ids.next_id()),
+                correlation: Some(ids.next_id()),
+                stamps,
+                schema: schema.id().cloned(),
+                ..Metadata::default()
+            },
+        ),
+    ] {
+        let block = Encoder::new(&meta);
+        let mut frame = BytesMut::new();
+        block.prefix(&mut frame);
+        frame.extend_from_slice(b"payload");
+        seed("envelope", &format!("{name}-before"), &frame)?;
+        let mut frame = BytesMut::from(&b"payload"[..]);
+        block.trailer(&mut frame);
+        seed("envelope", &format!("{name}-behind"), &frame)?;
+    }
+
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    capture.extend_from_slice(&[0; 8]);
+    capture.extend_from_slice(&65_535_u32.to_le_bytes());
+    capture.extend_from_slice(&1_u32.to_le_bytes());
+    for packet in few.packets.iter().take(2) {
+        let frame = udp_frame(packet.data);
+        capture.extend_from_slice(&[0; 8]);
+        capture.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+        capture.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+        capture.extend_from_slice(&frame);
+    }
+    seed("capture", "ethernet", &capture)?;
+
+    for (number, text) in [
+        "mqtt://user:secret@host:1883?client_id=a&keep_alive=5s",
+        "zenoh://[::1]:7447?mode=client",
+        "rosmaster:embedded",
+        "synthetic:7?turns=3",
+        "pcap:/a/b.pcap",
+        "vehicle1/*/points",
+        "a/**",
+    ]
+    .iter()
+    .enumerate()
+    {
+        seed("settings", &number.to_string(), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A datagram to the sensor's port in IPv4 on Ethernet.
+fn udp_frame(payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend_from_slice(&[0x08, 0x00, 0x45, 0]);
+    frame.extend_from_slice(&((28 + payload.len()) as u16).to_be_bytes());
+    frame.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend_from_slice(&2368_u16.to_be_bytes());
+    frame.extend_from_slice(&2368_u16.to_be_bytes());
+    frame.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
+    frame.extend_from_slice(&[0, 0]);
+    frame.extend_from_slice(payload);
+    frame
+}
