@@ -67,9 +67,37 @@ impl Fixture for Peers {
 
 /// A router in this process, as a meeting starts it.
 struct Router {
-    /// A host is not `Sync`.
-    host: Mutex<Box<dyn Host>>,
+    address: SocketAddr,
+    /// A host is not `Sync`; `None` while it is killed.
+    host: Mutex<Option<Box<dyn Host>>>,
     links: Links,
+}
+
+/// Starts a router on `port`, or with 0 on a free one.
+async fn router(port: u16) -> Result<(SocketAddr, Box<dyn Host>), Unavailable> {
+    let meeting = Factory
+        .meet(&config(&format!("zenoh:router?port={port}")))
+        .await
+        .map_err(|error| Unavailable::new(error.to_string()))?;
+    let url = meeting.first.url();
+    let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+    let address = address.parse().expect("an address of 127.0.0.1");
+    Ok((address, meeting.host.expect("a router runs here")))
+}
+
+#[async_trait]
+impl ServerControl for Router {
+    async fn kill(&self) {
+        let host = self.host.lock().unwrap().take();
+        if let Some(host) = host {
+            host.stop().await;
+        }
+    }
+
+    async fn restart(&self) {
+        let (_, host) = router(self.address.port()).await.expect("the port is free");
+        *self.host.lock().unwrap() = Some(host);
+    }
 }
 
 #[async_trait]
@@ -81,15 +109,11 @@ impl Fixture for Router {
     }
 
     async fn start() -> Result<Self, Unavailable> {
-        let meeting = Factory
-            .meet(&config("zenoh:router"))
-            .await
-            .map_err(|error| Unavailable::new(error.to_string()))?;
-        let url = meeting.first.url();
-        let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+        let (address, host) = router(0).await?;
         Ok(Self {
-            host: Mutex::new(meeting.host.expect("a router runs here")),
-            links: Links::to(address.parse().expect("an address of 127.0.0.1")),
+            address,
+            host: Mutex::new(Some(host)),
+            links: Links::to(address),
         })
     }
 
@@ -102,12 +126,11 @@ impl Fixture for Router {
     }
 
     fn server(&self) -> Option<&dyn ServerControl> {
-        None
+        Some(self)
     }
 
     async fn stop(self) {
-        let host = self.host.into_inner().unwrap();
-        host.stop().await;
+        self.kill().await;
     }
 }
 
