@@ -3,21 +3,25 @@
 //! It names no transport. One dedicated thread receives, works and publishes, so a scan changes
 //! threads only inside the transport and, if it has one, the detector's thread pool. The newest scan
 //! comes first: what does not fit the queue while the detector works is dropped there and counted.
+//!
+//! Every scan and every cloud is answered, also one without points. A message that is neither, and a
+//! cloud that the detector refuses, are counted and not answered; the next one is.
 
 use std::fmt;
 use std::task::Poll;
 use std::time::Duration;
 
-use exchange::{Topics, pack};
-use latency_timeline::{Clock, Point, Timeline};
+use exchange::{Outage, Outages, Receipt, Topics, pack};
+use latency_timeline::{Clock, ClockPair, Point, Timeline};
 use lidar_detector::{Detector, to_detection_array};
 use lidar_messages::{PointCloud2, VelodyneScan};
 use lidar_sensor::{Convention, Converter};
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use transport_api::{
-    Error, Message, Metadata, Publisher, PublisherCounters, PublisherExt, Qos, Result, Sample,
-    Sequence, Stage, Subscriber, SubscriberCounters, TopicFilter, Transport,
+    Error, ErrorKind, Message, Metadata, Publisher, PublisherCounters, PublisherExt, Qos, Result,
+    Sample, Sequence, Stage, Subscriber, SubscriberCounters, TopicFilter, Transport,
 };
 
 /// How an edge works.
@@ -36,16 +40,16 @@ pub struct Settings {
 }
 
 /// What an edge has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Object lists published.
-    pub answered: u64,
-    /// Messages that were no scan or cloud.
-    pub undecodable: u64,
-    /// Clouds that the detector refused.
-    pub undetected: u64,
-    /// Object lists that the transport did not take.
-    pub unpublished: u64,
+    /// What became of the messages that were received.
+    pub counts: Counts,
+    /// The clocks when it had subscribed.
+    pub began: ClockPair,
+    /// The clocks at its end.
+    pub ended: ClockPair,
+    /// When it was disconnected, by its clock.
+    pub outages: Vec<Outage>,
     /// The subscriber of scans.
     pub scans: SubscriberCounters,
     /// The subscriber of clouds.
@@ -54,11 +58,26 @@ pub struct Report {
     pub objects: PublisherCounters,
 }
 
+/// What became of the messages that an edge received; each is in one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Object lists published.
+    pub answered: u64,
+    /// Messages that were no scan or cloud.
+    pub undecodable: u64,
+    /// Clouds that the detector refused.
+    pub undetected: u64,
+    /// Object lists that the transport did not take.
+    pub unpublished: u64,
+}
+
 /// An edge whose subscriptions are active.
 pub struct Edge {
     scans: Box<dyn Subscriber>,
     clouds: Box<dyn Subscriber>,
     stage: DetectionStage,
+    began: ClockPair,
+    outages: Outages,
 }
 
 impl fmt::Debug for Edge {
@@ -76,7 +95,10 @@ struct DetectionStage {
     publisher: Box<dyn Publisher>,
     answers: Sequence,
     clock: Clock,
-    report: Report,
+    runtime: Handle,
+    /// Of the last answer, if it was taken; its stamps travel in the next one.
+    previous: Option<Receipt>,
+    counts: Counts,
 }
 
 /// What a message carries.
@@ -90,12 +112,16 @@ impl Edge {
     /// Subscribes; the edge answers from the moment [`Edge::run`] is called. Not cancel-safe.
     ///
     /// # Errors
-    /// What the transport answers.
+    /// [`ErrorKind::Unsupported`] if the transport carries no metadata; what it answers.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
     pub async fn open(
         transport: &dyn Transport,
         detector: Box<dyn Detector>,
         settings: &Settings,
     ) -> Result<Self> {
+        exchange::check_metadata(transport)?;
         let topics = &settings.topics;
         let publisher = transport
             .publisher(
@@ -118,8 +144,12 @@ impl Edge {
                 publisher,
                 answers: Sequence::random(),
                 clock: settings.clock,
-                report: Report::default(),
+                runtime: Handle::current(),
+                previous: None,
+                counts: Counts::default(),
             },
+            began: settings.clock.pair(),
+            outages: Outages::watch(transport.events(), settings.clock),
         })
     }
 
@@ -129,7 +159,7 @@ impl Edge {
     /// # Errors
     /// The thread could not be started or ended by a panic.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<Report> {
-        let runtime = tokio::runtime::Handle::current();
+        let runtime = Handle::current();
         let (done, finished) = tokio::sync::oneshot::channel();
         let work = move || {
             // The receiver is gone only if `run` was dropped; then nobody wants the report.
@@ -139,13 +169,9 @@ impl Edge {
             .name("edge".to_owned())
             .spawn(work)
             .map_err(|error| Error::config("the edge's thread").with_source(error))?;
-        finished.await.map_err(|_| {
-            Error::new(
-                transport_api::ErrorKind::Backend,
-                "run edge",
-                "the edge's thread panicked",
-            )
-        })
+        finished
+            .await
+            .map_err(|_| Error::new(ErrorKind::Backend, "run edge", "the edge's thread panicked"))
     }
 
     async fn answer_all(mut self, mut stop: watch::Receiver<bool>) -> Report {
@@ -162,7 +188,8 @@ impl Edge {
                     _ = stop.wait_for(|stop| *stop) => break,
                     () = self.stage.answer(kind, sample) => {}
                 },
-                Some((_, Err(error))) => tracing::error!(%error, "scans are not received"),
+                // It names both types and the topic.
+                Some((_, Err(error))) => tracing::error!(%error, "messages are refused"),
                 None => break,
             }
         }
@@ -173,7 +200,10 @@ impl Edge {
             scans: self.scans.counters(),
             clouds: self.clouds.counters(),
             objects: self.stage.publisher.counters(),
-            ..self.stage.report
+            counts: self.stage.counts,
+            began: self.began,
+            ended: self.stage.clock.pair(),
+            outages: self.outages.so_far(),
         }
     }
 }
@@ -205,8 +235,8 @@ impl DetectionStage {
         let cloud = match self.cloud(kind, &sample, &mut timeline) {
             Ok(cloud) => cloud,
             Err(error) => {
-                self.report.undecodable += 1;
-                return warn_sometimes(self.report.undecodable, &sample, &error);
+                self.counts.undecodable += 1;
+                return warn_sometimes(self.counts.undecodable, &sample, &error);
             }
         };
         timeline.set(Point::Converted, clock.now());
@@ -215,28 +245,38 @@ impl DetectionStage {
         let detections = match self.detector.detect(&cloud) {
             Ok(detections) => detections,
             Err(error) => {
-                self.report.undetected += 1;
-                return warn_sometimes(self.report.undetected, &sample, &error);
+                self.counts.undetected += 1;
+                return warn_sometimes(self.counts.undetected, &sample, &error);
             }
         };
         timeline.set(Point::DetectorOut, clock.now());
 
         timeline.set(Point::AnswerIn, clock.now());
         let payload = to_detection_array(cloud.header, &detections).encode();
+        let mut previous = Timeline::default();
+        if let Some(receipt) = self.previous.take() {
+            receipt.stamp(
+                &mut previous,
+                Point::AnswerReturned,
+                Point::AnswerAcknowledged,
+            );
+        }
         timeline.set(Point::AnswerOut, clock.now());
         let meta = Metadata {
             id: Some(self.answers.next_id()),
             correlation: sample.meta.id,
-            stamps: pack(&timeline, clock.id()),
+            stamps: pack(&timeline, &previous, clock.id()),
             trace: sample.meta.trace,
             schema: None,
         };
         match self.publisher.publish(Message { payload, meta }).await {
-            // The answer's fate is seen by the vehicle; nothing waits for the token.
-            Ok(_token) => self.report.answered += 1,
+            Ok(token) => {
+                self.counts.answered += 1;
+                self.previous = Some(Receipt::of(token, clock, &self.runtime));
+            }
             Err(error) => {
-                self.report.unpublished += 1;
-                warn_sometimes(self.report.unpublished, &sample, &error);
+                self.counts.unpublished += 1;
+                warn_sometimes(self.counts.unpublished, &sample, &error);
             }
         }
     }

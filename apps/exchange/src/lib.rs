@@ -1,12 +1,21 @@
-//! What vehicle and edge agree on: topics, schemas, and how the edge's stamps travel in the answer.
+//! What vehicle and edge agree on: topics, schemas, how the edge's stamps travel in the answer, and
+//! what both note of their transport.
 //!
 //! Scans go out on [`Topics::scan`] or clouds on [`Topics::cloud`]; for each of them one object list
 //! comes back on [`Topics::objects`], whose metadata names the scan it answers (`correlation`) and
 //! carries the edge's stamps.
 
+mod outage;
+mod receipt;
+
 use latency_timeline::{Point, Timeline};
 use lidar_messages::{Detection3DArray, MessageType, PointCloud2, VelodyneScan};
-use transport_api::{ClockId, Error, Result, Schema, Stamp, StampPoint, Stamps, TopicName};
+use transport_api::{
+    ClockId, Error, ErrorKind, Result, Schema, Stamp, StampPoint, Stamps, TopicName, Transport,
+};
+
+pub use outage::{Outage, Outages};
+pub use receipt::Receipt;
 
 /// The topics of one vehicle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +70,22 @@ pub fn objects_schema() -> Result<Schema> {
     schema(&Detection3DArray::TYPE)
 }
 
+/// Whether `transport` carries what answers are matched by.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] if it carries no metadata.
+pub fn check_metadata(transport: &dyn Transport) -> Result<()> {
+    if transport.capabilities().metadata {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        "match answers with scans",
+        "this transport carries bare payloads, so no answer would name its scan and no time stamp \
+         would arrive; leave out `metadata=off`",
+    ))
+}
+
 /// A ROS 1 message type as a schema: its md5 sum is the fingerprint.
 ///
 /// # Errors
@@ -78,11 +103,14 @@ pub fn schema(message: &MessageType) -> Result<Schema> {
     Ok(Schema::new(message.name, fingerprint, message.definition))
 }
 
-/// Puts the edge's stamps of `timeline` into the metadata of the answer.
-pub fn pack(timeline: &Timeline, clock: u32) -> Stamps {
+/// Puts the edge's stamps into the metadata of an answer: those of this answer from `timeline`, and
+/// those that were known only after the answer before had left from `previous`.
+pub fn pack(timeline: &Timeline, previous: &Timeline, clock: u32) -> Stamps {
     let mut stamps = Stamps::new();
-    for point in Point::EDGE {
-        if let Some(nanos) = timeline.get(point) {
+    let own = Point::EDGE.map(|point| (point, timeline.get(point)));
+    let after = Point::EDGE_AFTER.map(|point| (point, previous.get(point)));
+    for (point, nanos) in own.into_iter().chain(after) {
+        if let Some(nanos) = nanos {
             stamps.push(Stamp {
                 point: StampPoint(point.number()),
                 clock: ClockId(clock),
@@ -93,20 +121,39 @@ pub fn pack(timeline: &Timeline, clock: u32) -> Stamps {
     stamps
 }
 
-/// Takes the edge's stamps from an answer into `timeline`. Stamps of other points, and of another
-/// clock than the first one's, are left out: they could not be subtracted.
-pub fn unpack(stamps: &Stamps, timeline: &mut Timeline) {
+/// The edge's stamps out of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeStamps {
+    /// The edge's clock; `None` without any stamp.
+    pub clock: Option<u32>,
+    /// Those of this answer.
+    pub own: Timeline,
+    /// Those of the edge's answer before, after it had left.
+    pub previous: Timeline,
+}
+
+/// Takes the edge's stamps from an answer. Stamps of other points, and of another clock than the
+/// first one's, are left out: they could not be subtracted.
+pub fn unpack(stamps: &Stamps) -> EdgeStamps {
     let clock = stamps.as_slice().first().map(|stamp| stamp.clock);
+    let mut edge = EdgeStamps {
+        clock: clock.map(|clock| clock.0),
+        ..EdgeStamps::default()
+    };
     for stamp in stamps
         .as_slice()
         .iter()
         .filter(|stamp| Some(stamp.clock) == clock)
     {
         match Point::from_number(stamp.point.0) {
-            Some(point) if Point::EDGE.contains(&point) => timeline.set(point, stamp.nanos),
+            Some(point) if Point::EDGE.contains(&point) => edge.own.set(point, stamp.nanos),
+            Some(point) if Point::EDGE_AFTER.contains(&point) => {
+                edge.previous.set(point, stamp.nanos);
+            }
             _ => {}
         }
     }
+    edge
 }
 
 #[cfg(test)]
@@ -133,20 +180,27 @@ mod tests {
 
     #[test]
     fn edge_stamps_travel_and_vehicle_points_cannot_be_overwritten() {
-        let mut edge = Timeline::default();
-        Point::EDGE
-            .into_iter()
-            .enumerate()
-            .for_each(|(n, point)| edge.set(point, n as i64));
-        let mut stamps = pack(&edge, 7);
-        let start = StampPoint(Point::Start.number());
-        stamps.push(Stamp {
-            point: start,
-            clock: ClockId(7),
-            nanos: 99,
-        });
-        let mut vehicle = Timeline::default();
-        unpack(&stamps, &mut vehicle);
-        assert_eq!(vehicle, edge);
+        let (mut own, mut previous) = (Timeline::default(), Timeline::default());
+        for (n, point) in Point::EDGE.into_iter().enumerate() {
+            own.set(point, n as i64);
+        }
+        for (n, point) in Point::EDGE_AFTER.into_iter().enumerate() {
+            previous.set(point, -(n as i64));
+        }
+        let mut stamps = pack(&own, &previous, 7);
+        for (point, clock) in [(Point::Start, 7), (Point::EdgeIn, 8)] {
+            assert!(stamps.push(Stamp {
+                point: StampPoint(point.number()),
+                clock: ClockId(clock),
+                nanos: 99,
+            }));
+        }
+        let expected = EdgeStamps {
+            clock: Some(7),
+            own,
+            previous,
+        };
+        assert_eq!(unpack(&stamps), expected);
+        assert_eq!(unpack(&Stamps::new()), EdgeStamps::default());
     }
 }

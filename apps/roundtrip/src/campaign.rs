@@ -1,8 +1,11 @@
 //! `roundtrip run`: the same round trip over one transport after the other.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
+use std::task::Poll;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +13,7 @@ use latency_timeline::Status;
 use tokio::sync::watch;
 use transport_api::{Registry, TransportConfig};
 
-use crate::child::Child;
+use crate::child::{Child, EarlyEnd};
 use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs, TransportUrl};
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -66,7 +69,8 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
             label: &label,
             folder: &folder,
         };
-        let outcome = trial.run(&config, stop.clone()).await;
+        let mut early_ends = Vec::new();
+        let outcome = trial.run(&config, stop.clone(), &mut early_ends).await;
         if let Err(failure) = &outcome {
             eprintln!("{label}: {failure}");
         }
@@ -74,6 +78,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
             label,
             url: config.to_string(),
             outcome,
+            early_ends,
         })?;
     }
     let text = table::of_arms(results.arms());
@@ -90,8 +95,9 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
 
 /// The transports to compare, each under a label of its own.
 fn arms(registry: &Registry, args: &RunArgs) -> Result<Vec<(String, TransportConfig)>, Failure> {
-    let urls = args.transports.iter().map(TransportUrl::config);
-    let mut configs = urls.collect::<Result<Vec<_>, _>>()?;
+    let urls = args.transports.iter().flat_map(TransportUrl::split);
+    let configs = urls.map(|url| url.config());
+    let mut configs = configs.collect::<Result<Vec<_>, _>>()?;
     if configs.is_empty() {
         let mut transports = registry.transports();
         // The baseline without a network comes first.
@@ -117,13 +123,6 @@ fn arms(registry: &Registry, args: &RunArgs) -> Result<Vec<(String, TransportCon
     Ok(arms)
 }
 
-/// The addresses of the two sides, secrets included.
-struct Sides {
-    first: String,
-    second: String,
-    one_process: bool,
-}
-
 struct Trial<'a> {
     args: &'a RunArgs,
     label: &'a str,
@@ -136,35 +135,24 @@ impl Trial<'_> {
         &self,
         config: &TransportConfig,
         mut stop: watch::Receiver<bool>,
+        early_ends: &mut Vec<EarlyEnd>,
     ) -> Result<Outcome, Failure> {
         let bar = self.bar();
         let resources = Resources::record(self.folder)?;
-        let mut host = self.child("host", &[], &config.expose(), &resources)?;
-        bar.set_message("starting");
-        let meeting = self.first_report(&mut host, HOST_START, &mut stop).await;
-        let outcome = match meeting {
-            Ok(Some(Report::Meeting {
-                first,
-                second,
-                one_process,
-            })) => {
-                let sides = Sides {
-                    first,
-                    second,
-                    one_process,
-                };
-                self.meet(&sides, &resources, &bar, &mut stop).await
-            }
-            Ok(Some(other)) => Err(Failure::text(format!("unexpected report {other:?}"))),
-            Ok(None) => Ok(Outcome::stopped()),
-            Err(failure) => Err(failure),
-        };
-        let usage = match host.end(self.patience(&stop, 1)).await {
-            Some(Report::Host { usage }) => Some(usage),
-            _ => None,
-        };
+        let mut company = Company::default();
+        let outcome = self.meet(config, &resources, &bar, &mut stop, &mut company);
+        let outcome = outcome.await;
+        let reports = company.end(|| self.patience(&stop, 1)).await;
+        early_ends.append(&mut company.early_ends);
         bar.finish_and_clear();
-        let outcome = outcome?;
+        let mut outcome = outcome?;
+        for report in reports {
+            match report {
+                Report::Host { usage } => outcome.host = Some(usage),
+                Report::Edge(report) => outcome.edge = Some(report),
+                _ => {}
+            }
+        }
         if bar.is_hidden() {
             eprintln!(
                 "{}: {} answered",
@@ -172,45 +160,51 @@ impl Trial<'_> {
                 outcome.count(Status::Answered)
             );
         }
-        Ok(Outcome {
-            host: usage,
-            ..outcome
-        })
+        Ok(outcome)
     }
 
+    /// Starts host and edge, then measures.
     async fn meet(
         &self,
-        sides: &Sides,
+        config: &TransportConfig,
         resources: &Resources,
         bar: &ProgressBar,
         stop: &mut watch::Receiver<bool>,
+        company: &mut Company,
     ) -> Result<Outcome, Failure> {
-        let mut arguments = flags_of_load(&self.args.load);
-        arguments.extend(flags_of_quality(&self.args.quality));
+        bar.set_message("starting");
+        let host = self.child("host", &[], &config.expose(), resources)?;
+        let report = self.first_report(company.join(host), HOST_START, stop);
+        let (first, second, one_process) = match report.await? {
+            Some(Report::Meeting {
+                first,
+                second,
+                one_process,
+            }) => (first, second, one_process),
+            Some(other) => return Err(Failure::text(format!("unexpected report {other:?}"))),
+            None => return Ok(Outcome::stopped()),
+        };
+        let mut of_vehicle = flags_of_load(&self.args.load);
+        of_vehicle.extend(flags_of_quality(&self.args.quality));
+        of_vehicle.push(AT_ONCE.to_owned());
         let detection = flags_of_detection(&self.args.detection);
-        if sides.one_process {
-            arguments.push("--with-edge".to_owned());
-            arguments.extend(detection);
-            let vehicle = self.child("vehicle", &arguments, &sides.second, resources)?;
-            return self.measure(vehicle, bar, stop).await;
-        }
-        let mut flags = flags_of_quality(&self.args.quality);
-        flags.extend(detection);
-        let mut edge = self.child("edge", &flags, &sides.first, resources)?;
-        let outcome = match self.first_report(&mut edge, EDGE_START, stop).await {
-            Ok(Some(Report::Ready)) => {
-                let vehicle = self.child("vehicle", &arguments, &sides.second, resources)?;
-                self.measure(vehicle, bar, stop).await
+        if one_process {
+            of_vehicle.push("--with-edge".to_owned());
+            of_vehicle.extend(detection);
+        } else {
+            let mut of_edge = flags_of_quality(&self.args.quality);
+            of_edge.extend(detection);
+            of_edge.push(AT_ONCE.to_owned());
+            let edge = self.child("edge", &of_edge, &first, resources)?;
+            let report = self.first_report(company.join(edge), EDGE_START, stop);
+            match report.await? {
+                Some(Report::Ready) => {}
+                Some(other) => return Err(Failure::text(format!("unexpected report {other:?}"))),
+                None => return Ok(Outcome::stopped()),
             }
-            Ok(Some(other)) => Err(Failure::text(format!("unexpected report {other:?}"))),
-            Ok(None) => Ok(Outcome::stopped()),
-            Err(failure) => Err(failure),
-        };
-        let edge = match edge.end(self.patience(stop, 1)).await {
-            Some(Report::Edge(report)) => Some(report),
-            _ => None,
-        };
-        Ok(Outcome { edge, ..outcome? })
+        }
+        let vehicle = self.child("vehicle", &of_vehicle, &second, resources)?;
+        self.measure(vehicle, bar, stop, company).await
     }
 
     fn child(
@@ -230,13 +224,19 @@ impl Trial<'_> {
         mut vehicle: Child,
         bar: &ProgressBar,
         stop: &mut watch::Receiver<bool>,
+        company: &mut Company,
     ) -> Result<Outcome, Failure> {
         let warmup = self.args.load.warmup;
         bar.set_message("warming up");
-        loop {
+        let last = loop {
             let report = tokio::select! {
                 report = vehicle.next() => report?,
-                _ = stop.wait_for(|stop| *stop) => break,
+                _ = stop.wait_for(|stop| *stop) => break None,
+                how = company.early_end() => {
+                    // The vehicle goes on: what it measures shows what the loss does.
+                    bar.suspend(|| eprintln!("{}: {how}", self.label));
+                    continue;
+                }
             };
             match report {
                 Report::Progress { answered } if answered > warmup => {
@@ -244,27 +244,30 @@ impl Trial<'_> {
                     bar.set_position(answered - warmup);
                 }
                 Report::Progress { .. } => {}
-                Report::Trial {
-                    trial,
-                    info,
-                    usage,
-                    edge,
-                } => {
-                    vehicle.end(self.patience(stop, 0)).await;
-                    return Ok(Outcome::measured(*trial, info, usage, edge));
-                }
-                other => return Err(Failure::text(format!("unexpected report {other:?}"))),
+                report => break Some(report),
             }
-        }
-        Ok(match vehicle.end(self.patience(stop, 0)).await {
+        };
+        let rest = vehicle.end(self.patience(stop, 0)).await;
+        match last.or(rest) {
             Some(Report::Trial {
                 trial,
                 info,
                 usage,
                 edge,
-            }) => Outcome::measured(*trial, info, usage, edge),
-            _ => Outcome::stopped(),
-        })
+                source,
+            }) => {
+                let (outcome, failures) = Outcome::measured(*trial, info, usage, edge, source);
+                for failure in &failures {
+                    eprintln!("{}: {}", self.label, failure.how);
+                }
+                company.early_ends.extend(failures);
+                Ok(outcome)
+            }
+            Some(other) if !*stop.borrow() => {
+                Err(Failure::text(format!("unexpected report {other:?}")))
+            }
+            _ => Ok(Outcome::stopped()),
+        }
     }
 
     /// The first report of a child; `None` if told to stop before.
@@ -310,6 +313,50 @@ impl Trial<'_> {
         bar
     }
 }
+
+/// The processes that a vehicle needs while it measures.
+#[derive(Debug, Default)]
+struct Company {
+    alive: Vec<Child>,
+    early_ends: Vec<EarlyEnd>,
+}
+
+impl Company {
+    fn join(&mut self, child: Child) -> &mut Child {
+        let place = self.alive.len();
+        self.alive.push(child);
+        &mut self.alive[place]
+    }
+
+    /// Resolves when one of them ends before its time; how it ended is kept. Cancel-safe.
+    async fn early_end(&mut self) -> String {
+        let (n, end) = poll_fn(|cx| {
+            for (n, child) in self.alive.iter_mut().enumerate() {
+                if let Poll::Ready(end) = pin!(child.early_end()).poll(cx) {
+                    return Poll::Ready((n, end));
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+        self.alive.remove(n);
+        let how = end.how.clone();
+        self.early_ends.push(end);
+        how
+    }
+
+    /// Ends those that are left, the last first, and returns their last reports.
+    async fn end(&mut self, patience: impl Fn() -> Duration) -> Vec<Report> {
+        let mut reports = Vec::new();
+        while let Some(child) = self.alive.pop() {
+            reports.extend(child.end(patience()).await);
+        }
+        reports
+    }
+}
+
+/// A run starts what it needs, so what is not there when a side starts will not come.
+const AT_ONCE: &str = "--connect-timeout=0s";
 
 const BAR: &str = "{prefix:10} {msg:11} {bar:30} {pos}/{len} {eta}";
 

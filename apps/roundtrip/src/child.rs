@@ -1,10 +1,13 @@
 //! A supervised command of this program, as a child process.
 
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 
@@ -71,12 +74,26 @@ impl Child {
             Some(Ok(Report::Failed { error })) => Err(Failure::text(error)),
             Some(Ok(report)) => Ok(report),
             Some(Err(error)) => Err(Failure::new(format!("understand {}", self.name), error)),
-            None => Err(Failure::text(format!(
-                "{} ended unexpectedly; its log is {}{}",
-                self.name,
-                self.log.display(),
-                last_line(&self.log)
-            ))),
+            None => {
+                let status = self.process.wait().await;
+                let how = status.map_or_else(|error| error.to_string(), describe);
+                Err(Failure::text(format!(
+                    "{} {how}; its log is {}{}",
+                    self.name,
+                    self.log.display(),
+                    last_line(&self.log)
+                )))
+            }
+        }
+    }
+
+    /// Resolves when the child fails or ends although nobody told it to, with what happened.
+    /// Cancel-safe.
+    pub(crate) async fn early_end(&mut self) -> EarlyEnd {
+        loop {
+            if let Err(failure) = self.next().await {
+                return EarlyEnd::new(self.name, failure.to_string());
+            }
         }
     }
 
@@ -99,7 +116,7 @@ impl Child {
             while let Ok(report) = self.next().await {
                 last = Some(report);
             }
-            // The pipe has ended, so the process is about to.
+            // After a failure it is about to end; it may have ended already.
             let _ = self.process.wait().await;
             last
         };
@@ -113,6 +130,33 @@ impl Child {
             }
         }
     }
+}
+
+/// A child that ended before its time.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct EarlyEnd {
+    /// Its name.
+    pub(crate) process: &'static str,
+    /// How it ended, and the end of its log.
+    pub(crate) how: String,
+}
+
+impl EarlyEnd {
+    pub(crate) fn new(process: &'static str, how: String) -> Self {
+        Self { process, how }
+    }
+}
+
+/// How a process ended that was not told to.
+fn describe(status: ExitStatus) -> String {
+    let Some(number) = status.signal() else {
+        return match status.code() {
+            Some(code) => format!("ended unexpectedly with exit code {code}"),
+            None => "ended unexpectedly".to_owned(),
+        };
+    };
+    let name = Signal::try_from(number).map_or("unknown", Signal::as_str);
+    format!("was killed by signal {number} ({name})")
 }
 
 fn last_line(log: &Path) -> String {

@@ -15,6 +15,7 @@ use transport_api::{PeerId, Qos, TransportConfig};
 use vehicle::{DataType, Feed};
 
 use crate::failure::Failure;
+use crate::supervision::SourceReport;
 
 /// Sends lidar scans from a vehicle to an edge and object lists back, over interchangeable
 /// transports, and measures where the time goes.
@@ -70,13 +71,12 @@ pub(crate) struct FormatArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Transport to compare, by URL; give it several times for several. Default: each one that is
-    /// compiled in, on its embedded default.
+    /// Transport to compare, by URL; give it several times for several, or several URLs with spaces
+    /// between them. Default: each one that is compiled in, on its embedded default.
     #[arg(
         long = "transport",
         value_name = "URL",
         env = "ROUNDTRIP_TRANSPORT",
-        value_delimiter = ' ',
         hide_env_values = true
     )]
     pub(crate) transports: Vec<TransportUrl>,
@@ -133,6 +133,9 @@ pub(crate) struct VehicleArgs {
     pub(crate) detection: DetectionArgs,
 
     #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+
+    #[command(flatten)]
     pub(crate) supervision: SupervisionArgs,
 }
 
@@ -154,6 +157,9 @@ pub(crate) struct EdgeArgs {
     pub(crate) detection: DetectionArgs,
 
     #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+
+    #[command(flatten)]
     pub(crate) supervision: SupervisionArgs,
 }
 
@@ -170,6 +176,40 @@ pub(crate) struct HostArgs {
 
     #[command(flatten)]
     pub(crate) supervision: SupervisionArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectionArgs {
+    /// How long to try to reach a broker, router, master or peer that is not there yet, such as
+    /// `30s`; `0s` tries once.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "forever",
+        env = "ROUNDTRIP_CONNECT_TIMEOUT"
+    )]
+    pub(crate) connect_timeout: Patience,
+}
+
+/// How long something may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Forever,
+    For(Duration),
+}
+
+impl FromStr for Patience {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "forever" {
+            return Ok(Self::Forever);
+        }
+        let duration = humantime::parse_duration(text);
+        duration
+            .map(Self::For)
+            .map_err(|error| format!("{error}; give `forever` or a duration such as `30s`"))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -350,6 +390,12 @@ impl TransportUrl {
     pub(crate) fn config(&self) -> Result<TransportConfig, Failure> {
         Ok(TransportConfig::parse(&self.0)?)
     }
+
+    /// The URLs of a list with white space between them: in an environment variable there is no
+    /// other way to give several, and in a URL there is none.
+    pub(crate) fn split(&self) -> impl Iterator<Item = Self> {
+        self.0.split_whitespace().map(|url| Self(url.to_owned()))
+    }
 }
 
 impl std::fmt::Debug for TransportUrl {
@@ -440,7 +486,7 @@ impl LoadArgs {
         &self,
         convention: Convention,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<Option<Feed>, Failure> {
+    ) -> Result<Option<(Feed, SourceReport)>, Failure> {
         let load = self.clone();
         let prepared = tokio::task::spawn_blocking(move || load.prepare(convention));
         tokio::select! {
@@ -465,7 +511,7 @@ impl LoadArgs {
         Ok(())
     }
 
-    fn prepare(&self, convention: Convention) -> Result<Feed, Failure> {
+    fn prepare(&self, convention: Convention) -> Result<(Feed, SourceReport), Failure> {
         let what = format!("source `{}`", self.source);
         let spec: SourceSpec = self
             .source
@@ -488,16 +534,22 @@ impl LoadArgs {
             }
         }
         let statistics = source.statistics();
+        let goes_on = matches!(spec, SourceSpec::Recording { .. })
+            && scans.len() == MAX_SCANS
+            && matches!(source.next_scan(), Ok(Some(_)));
+        let report = SourceReport {
+            name: self.source.clone(),
+            statistics,
+            goes_on,
+        };
         tracing::info!(source = self.source, %statistics, "source read");
-        if let Some(packets) = statistics.truncated_after {
-            tracing::warn!("{what} is truncated after {packets} packets; those before are used");
-        }
         for (n, scan) in scans.iter_mut().enumerate() {
             *scan = downsample(scan, self.size, self.seed.wrapping_add(n as u64))
                 .map_err(|error| Failure::new(&what, error))?;
         }
-        Feed::new(scans, self.data_type.into(), convention)
-            .map_err(|error| Failure::new(what, error))
+        let feed = Feed::new(scans, self.data_type.into(), convention)
+            .map_err(|error| Failure::new(what, error))?;
+        Ok((feed, report))
     }
 }
 

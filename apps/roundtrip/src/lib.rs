@@ -24,6 +24,7 @@ mod environment;
 mod failure;
 mod file;
 mod log;
+mod outage;
 mod output;
 mod resources;
 mod results;

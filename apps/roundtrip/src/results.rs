@@ -1,21 +1,28 @@
 //! The results folder.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use latency_timeline::{Point, Stage, Status, Summary};
+use exchange::Outage;
+use latency_timeline::{Directions, Point, Stage, Status, Summary};
 use serde_json::{Value, json};
-use transport_api::TransportInfo;
+use transport_api::{Sequence, TransportInfo};
 use vehicle::{SampleRecord, Trial};
 
+use crate::child::EarlyEnd;
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::supervision::{EdgeReport, Usage};
+use crate::outage::{self, Mark};
+use crate::supervision::{EdgeReport, SourceReport, Usage};
 
 /// Version of the folder's layout.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
+
+/// The stream of every sample: one vehicle sends one stream of scans.
+const STREAM: u16 = 0;
 
 /// One transport of a run.
 #[derive(Debug)]
@@ -25,6 +32,8 @@ pub(crate) struct Arm {
     /// URL without secrets.
     pub(crate) url: String,
     pub(crate) outcome: Result<Outcome, Failure>,
+    /// Processes that ended before their time.
+    pub(crate) early_ends: Vec<EarlyEnd>,
 }
 
 /// What an arm gave.
@@ -35,6 +44,7 @@ pub(crate) struct Outcome {
     pub(crate) vehicle: Option<Usage>,
     pub(crate) edge: Option<EdgeReport>,
     pub(crate) host: Option<Usage>,
+    pub(crate) source: Option<SourceReport>,
 }
 
 impl Outcome {
@@ -43,19 +53,29 @@ impl Outcome {
         Self::default()
     }
 
+    /// What a vehicle reported. An edge in the same process that failed is a process that ended
+    /// before its time.
     pub(crate) fn measured(
         trial: Trial,
         info: TransportInfo,
         vehicle: Usage,
-        edge: Option<EdgeReport>,
-    ) -> Self {
-        Self {
+        edge: Option<Result<EdgeReport, String>>,
+        source: SourceReport,
+    ) -> (Self, Vec<EarlyEnd>) {
+        let (edge, failure) = match edge {
+            Some(Ok(edge)) => (Some(edge), None),
+            Some(Err(how)) => (None, Some(EarlyEnd::new("edge", how))),
+            None => (None, None),
+        };
+        let outcome = Self {
             trial: Some(trial),
             info: Some(info),
             vehicle: Some(vehicle),
             edge,
             host: None,
-        }
+            source: Some(source),
+        };
+        (outcome, failure.into_iter().collect())
     }
 
     pub(crate) fn samples(&self) -> &[SampleRecord] {
@@ -64,6 +84,47 @@ impl Outcome {
 
     pub(crate) fn count(&self, status: Status) -> usize {
         self.trial.as_ref().map_or(0, |trial| trial.count(status))
+    }
+
+    /// What is known of each direction.
+    pub(crate) fn directions(&self) -> Directions {
+        let answered = self.samples().iter();
+        Directions::of(answered.filter_map(|sample| Some((sample.edge_clock?, &sample.timeline))))
+    }
+
+    /// When the vehicle was disconnected, by its clock.
+    pub(crate) fn vehicle_outages(&self) -> &[Outage] {
+        self.trial.as_ref().map_or(&[], |trial| &trial.outages)
+    }
+
+    /// When the edge was disconnected, by its clock.
+    pub(crate) fn edge_outages(&self) -> &[Outage] {
+        let edge = self.edge.as_ref();
+        edge.map_or(&[], |edge| &edge.report.outages)
+    }
+
+    /// For each sample, whether an outage touched it.
+    pub(crate) fn marks(&self) -> Vec<Mark> {
+        let offset = match self.directions().offsets[..] {
+            [offset] => Some(offset),
+            _ => None,
+        };
+        let (vehicle, edge) = (self.vehicle_outages(), self.edge_outages());
+        outage::marks(self.samples(), vehicle, edge, offset)
+    }
+
+    /// Samples that ended as `status` and that an outage touched.
+    pub(crate) fn count_in_outage(&self, status: Status) -> usize {
+        let marked = self.samples().iter().zip(self.marks());
+        marked
+            .filter(|(sample, mark)| sample.status == status && mark.is_set())
+            .count()
+    }
+
+    /// How much later than scheduled each measured scan was sent, in nanoseconds.
+    fn lateness(&self) -> Vec<i64> {
+        let samples = self.samples().iter();
+        samples.filter_map(|s| s.timeline.lateness()).collect()
     }
 
     /// One figure per answered sample, in nanoseconds.
@@ -94,21 +155,29 @@ pub(crate) enum Figure {
 }
 
 impl Arm {
-    /// Whether every offered scan was answered.
+    /// Whether every offered scan was answered and every process lived to the end.
     pub(crate) fn is_complete(&self) -> bool {
         let outcome = self.outcome.as_ref();
-        outcome.is_ok_and(|outcome| outcome.trial.as_ref().is_some_and(Trial::is_complete))
+        self.early_ends.is_empty()
+            && outcome.is_ok_and(|outcome| outcome.trial.as_ref().is_some_and(Trial::is_complete))
     }
 
-    fn summary(&self) -> Value {
+    fn summary(&self, number: usize) -> Value {
         let outcome = match &self.outcome {
             Ok(outcome) => outcome,
             Err(failure) => {
                 return json!({
-                    "label": self.label, "url": self.url, "failure": failure.to_string(),
+                    "label": self.label,
+                    "url": self.url,
+                    "trial": number,
+                    "failure": failure.to_string(),
+                    "early_ends": self.early_ends,
                 });
             }
         };
+        let trial = outcome.trial.as_ref();
+        let edge = outcome.edge.as_ref();
+        let directions = outcome.directions();
         let stages: serde_json::Map<_, _> = Stage::ALL
             .iter()
             .map(|stage| {
@@ -119,18 +188,44 @@ impl Arm {
         json!({
             "label": self.label,
             "url": self.url,
+            "trial": number,
+            "message_source": trial.map(|trial| format!("{:016x}", trial.source)),
             "transport": outcome.info,
+            "source": outcome.source,
+            "early_ends": self.early_ends,
+            "clocks": {
+                "vehicle": trial.map(|trial| [trial.began, trial.ended]),
+                "edge": edge.map(|edge| [edge.report.began, edge.report.ended]),
+            },
             "offered": outcome.samples().len(),
             "answered": outcome.count(Status::Answered),
             "lost": outcome.count(Status::Lost),
             "rejected": outcome.count(Status::Rejected),
             "interrupted": outcome.count(Status::Interrupted),
-            "losses_by_direction": outcome.trial.as_ref().and_then(|trial| trial.losses),
-            "publisher": outcome.trial.as_ref().map(|trial| trial.publisher),
-            "subscriber": outcome.trial.as_ref().map(|trial| trial.subscriber),
+            "cut_short": trial.map(|trial| trial.cut_short),
+            "losses_by_direction": trial.and_then(|trial| trial.losses),
+            "outages": {
+                "vehicle": outcome.vehicle_outages(),
+                "edge": outcome.edge_outages(),
+                "answered": outcome.count_in_outage(Status::Answered),
+                "lost": outcome.count_in_outage(Status::Lost),
+                "rejected": outcome.count_in_outage(Status::Rejected),
+                "interrupted": outcome.count_in_outage(Status::Interrupted),
+            },
+            "schedule": trial.map(|trial| json!({
+                "late_after_ns": trial.late_after(),
+                "late": trial.late(),
+                "generator_limited": trial.is_generator_limited(),
+                "lateness_ns": Summary::of(&outcome.lateness()),
+            })),
+            "publisher": trial.map(|trial| trial.publisher),
+            "subscriber": trial.map(|trial| trial.subscriber),
             "stages_ns": stages,
             "total_ns": Summary::of(&outcome.values(Figure::Total)),
             "response_ns": Summary::of(&outcome.values(Figure::Response)),
+            "edge_clock_offset": directions.offsets,
+            "pdv_up_ns": Summary::of(&directions.up),
+            "pdv_down_ns": Summary::of(&directions.down),
             "edge": outcome.edge,
             "vehicle_usage": outcome.vehicle,
             "host_usage": outcome.host,
@@ -142,6 +237,8 @@ impl Arm {
 #[derive(Debug)]
 pub(crate) struct Results {
     folder: PathBuf,
+    /// Random: no two runs share it, whatever their clocks say.
+    run: String,
     manifest: Value,
     arms: Vec<Arm>,
 }
@@ -174,14 +271,17 @@ impl Results {
                 }
             }
         };
+        let run = format!("{:016x}", Sequence::random().source());
         let manifest = json!({
             "schema": SCHEMA,
+            "run_id": run,
             "started": now,
             "settings": settings,
             "environment": environment,
         });
         let results = Self {
             folder,
+            run,
             manifest,
             arms: Vec::new(),
         };
@@ -209,7 +309,7 @@ impl Results {
     pub(crate) fn add(&mut self, arm: Arm) -> Result<(), Failure> {
         if let Ok(outcome) = &arm.outcome {
             let path = self.folder.join(&arm.label).join("samples.csv");
-            write_samples(&path, outcome.samples())
+            self.write_samples(&path, outcome)
                 .map_err(|error| Failure::new(format!("write {}", path.display()), error))?;
         }
         self.arms.push(arm);
@@ -218,10 +318,50 @@ impl Results {
 
     /// Writes the summary and the table.
     pub(crate) fn finish(&self, table: &str) -> Result<(), Failure> {
-        let arms: Vec<_> = self.arms.iter().map(Arm::summary).collect();
+        let arms = self.arms.iter().enumerate();
+        let arms: Vec<_> = arms.map(|(number, arm)| arm.summary(number)).collect();
         let summary = json!({ "schema": SCHEMA, "run": self.manifest, "arms": arms });
         self.write("summary.json", pretty(&summary).as_bytes())?;
         self.write("table.txt", table.as_bytes())
+    }
+
+    /// One row per offered scan of the arm that comes next: its key, what became of it, and its stamps
+    /// in nanoseconds; those of the edge are of the edge's clock. What is not known is left empty.
+    fn write_samples(&self, path: &Path, outcome: &Outcome) -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        write!(
+            out,
+            "run_id,trial,stream,seq,status,outage,bytes_up,bytes_down,objects,repeats,edge_clock"
+        )?;
+        for point in Point::ALL {
+            write!(out, ",{}", point.column())?;
+        }
+        writeln!(out)?;
+        for (sample, mark) in outcome.samples().iter().zip(outcome.marks()) {
+            let status = match sample.status {
+                Status::Answered => "answered",
+                Status::Lost => "lost",
+                Status::Rejected => "rejected",
+                Status::Interrupted => "interrupted",
+            };
+            write!(
+                out,
+                "{},{},{STREAM},{},{status},{mark},{},{},{},{}",
+                self.run,
+                self.arms.len(),
+                sample.seq,
+                sample.bytes_up,
+                sample.bytes_down,
+                sample.objects,
+                sample.repeats
+            )?;
+            write_known(&mut out, sample.edge_clock)?;
+            for point in Point::ALL {
+                write_known(&mut out, sample.timeline.get(point))?;
+            }
+            writeln!(out)?;
+        }
+        out.flush()
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
@@ -235,34 +375,106 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-/// One row per offered scan: stamps in nanoseconds, `S` to `VO` and `WI` to `T9` of the vehicle's
-/// clock, the others of the edge's.
-fn write_samples(path: &Path, samples: &[SampleRecord]) -> std::io::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
-    write!(out, "number,status,bytes_up,bytes_down,objects,repeats")?;
-    for point in Point::ALL {
-        write!(out, ",{}", point.column())?;
+fn write_known(out: &mut impl Write, value: Option<impl Display>) -> std::io::Result<()> {
+    match value {
+        Some(value) => write!(out, ",{value}"),
+        None => write!(out, ","),
     }
-    writeln!(out)?;
-    for sample in samples {
-        let status = match sample.status {
-            Status::Answered => "answered",
-            Status::Lost => "lost",
-            Status::Rejected => "rejected",
-            Status::Interrupted => "interrupted",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latency_timeline::{ClockPair, Timeline};
+    use proptest::prelude::*;
+
+    const PAIR: ClockPair = ClockPair {
+        realtime_ns: 0,
+        monotonic_ns: 0,
+    };
+
+    /// An arm with samples of the given stamps, the edge's moved by `edge_shift`.
+    fn arm(stamps: &[[i64; 18]], edge_shift: i64) -> Arm {
+        let samples = stamps.iter().enumerate().map(|(n, stamps)| {
+            let mut timeline = Timeline::default();
+            for (point, nanos) in Point::ALL.into_iter().zip(stamps) {
+                timeline.set(point, *nanos);
+            }
+            for point in Point::EDGE.into_iter().chain(Point::EDGE_AFTER) {
+                if let Some(nanos) = timeline.get(point) {
+                    timeline.set(point, nanos.wrapping_add(edge_shift));
+                }
+            }
+            SampleRecord {
+                seq: n as u64,
+                status: Status::Answered,
+                timeline,
+                edge_clock: Some(5),
+                bytes_up: 1,
+                bytes_down: 1,
+                objects: 0,
+                repeats: 0,
+            }
+        });
+        let trial = Trial {
+            source: 1,
+            period_ns: 100_000_000,
+            began: PAIR,
+            ended: PAIR,
+            outages: Vec::new(),
+            samples: samples.collect(),
+            losses: None,
+            interrupted: false,
+            cut_short: false,
+            unrelated: 0,
+            undecodable: 0,
+            refused: 0,
+            rejection: None,
+            publisher: Default::default(),
+            subscriber: Default::default(),
         };
-        write!(
-            out,
-            "{},{status},{},{},{},{}",
-            sample.number, sample.bytes_up, sample.bytes_down, sample.objects, sample.repeats
-        )?;
-        for point in Point::ALL {
-            match sample.timeline.get(point) {
-                Some(nanos) => write!(out, ",{nanos}")?,
-                None => write!(out, ",")?,
+        let outcome = Outcome {
+            trial: Some(trial),
+            ..Outcome::default()
+        };
+        Arm {
+            label: "a".to_owned(),
+            url: "a:b".to_owned(),
+            outcome: Ok(outcome),
+            early_ends: Vec::new(),
+        }
+    }
+
+    /// The summary and the table without what is said of the offset, and that.
+    fn reported(arm: Arm) -> (String, String, Value) {
+        let mut summary = arm.summary(0);
+        let offset = summary["edge_clock_offset"].take();
+        let table = crate::table::of_arms(&[arm]);
+        let lines = table.lines().filter(|line| !line.contains("clock offset"));
+        // Columns are as wide as their widest cell, which may be the offset.
+        let cells: Vec<_> = lines.flat_map(|line| line.split_whitespace()).collect();
+        let cells = cells.into_iter().filter(|cell| !cell.starts_with("|-"));
+        (summary.to_string(), cells.collect(), offset)
+    }
+
+    proptest! {
+        #[test]
+        fn a_constant_added_to_all_edge_stamps_moves_only_the_offset(
+            stamps in prop::collection::vec(
+                prop::array::uniform18(-1_000_000_000_000_000i64..1_000_000_000_000_000),
+                1..8,
+            ),
+            shift in any::<i64>(),
+        ) {
+            let honest = reported(arm(&stamps, 0));
+            let moved = reported(arm(&stamps, shift));
+            prop_assert_eq!(honest.0, moved.0);
+            prop_assert_eq!(honest.1, moved.1);
+            for end in ["from_ns", "to_ns"] {
+                let honest = honest.2[0][end].as_i64().unwrap();
+                let moved = moved.2[0][end].as_i64().unwrap();
+                prop_assert_eq!(moved, honest.wrapping_add(shift));
             }
         }
-        writeln!(out)?;
     }
-    out.flush()
 }

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use edge::Edge;
 use latency_timeline::Clock;
 use tokio::sync::watch;
-use transport_api::{Placement, Registry, Transport, TransportConfig};
+use transport_api::{Placement, Registry, Retry, Transport, TransportConfig};
 use vehicle::Progress;
 
-use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, QualityArgs, VehicleArgs};
+use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, Patience, QualityArgs, VehicleArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::log;
@@ -37,18 +37,57 @@ fn reported<T>(result: Result<T, Failure>, supervised: bool) -> Result<T, Failur
     result
 }
 
-/// Opens a transport, unless told to stop before it is connected (`None`).
+/// Waits between attempts to open a transport: seldom enough for a name server, often enough for
+/// who has just started the broker.
+const WAITS: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(3),
+];
+
+/// Opens a transport, again and again while there may be somebody later and `patience` lasts; `None`
+/// if told to stop before it is connected.
 async fn open(
     registry: &Registry,
     config: &TransportConfig,
     side: &str,
+    patience: Patience,
     stop: &mut watch::Receiver<bool>,
 ) -> Result<Option<Arc<dyn Transport>>, Failure> {
     let config = config.clone().with_default_peer(cli::peer(side)?);
-    let transport = tokio::select! {
-        transport = registry.open(&config) => transport?,
-        _ = stop.wait_for(|stop| *stop) => return Ok(None),
+    let begin = Instant::now();
+    let mut attempts = 0;
+    let transport = loop {
+        let opened = tokio::select! {
+            opened = registry.open(&config) => opened,
+            _ = stop.wait_for(|stop| *stop) => return Ok(None),
+        };
+        let error = match opened {
+            Ok(transport) => break transport,
+            Err(error) => error,
+        };
+        let left = match patience {
+            Patience::Forever => Duration::MAX,
+            Patience::For(patience) => patience.saturating_sub(begin.elapsed()),
+        };
+        if error.retry() != Retry::Later || left.is_zero() {
+            return Err(error.into());
+        }
+        if attempts == 0 {
+            let failure = Failure::from(error);
+            eprintln!("{side}: waiting for {config}: {failure}");
+        }
+        let wait = WAITS[attempts.min(WAITS.len() - 1)];
+        attempts += 1;
+        tokio::select! {
+            () = tokio::time::sleep(wait.min(left)) => {}
+            _ = stop.wait_for(|stop| *stop) => return Ok(None),
+        }
     };
+    if attempts > 0 {
+        let waited = begin.elapsed().as_secs_f64();
+        eprintln!("{side}: connected to {config} after {waited:.1} s");
+    }
     let info = transport.info();
     tracing::info!(
         endpoint = info.endpoint,
@@ -58,6 +97,37 @@ async fn open(
         "{side} connected"
     );
     Ok(Some(transport))
+}
+
+/// Refuses a URL by which two sides that are started by hand would never meet.
+async fn check_place(
+    registry: &Registry,
+    config: &TransportConfig,
+    with_edge: bool,
+) -> Result<(), Failure> {
+    // A host is a place to meet.
+    if config.url().has_host() {
+        return Ok(());
+    }
+    let meeting = registry.meet(config).await?;
+    if meeting.placement == Placement::OneProcess {
+        return match with_edge {
+            true => Ok(()),
+            false => Err(Failure::usage(format!(
+                "`{config}` joins sides of one process only; run both in one with `roundtrip \
+                 vehicle --with-edge`, or give the URL of a transport between processes"
+            ))),
+        };
+    }
+    let same = |side: &TransportConfig| side.url() == config.url();
+    if meeting.host.is_none() && same(&meeting.first) && same(&meeting.second) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "`{config}` is a place of its own for each side that opens it, where nobody else comes; \
+         `roundtrip host --transport '{config}'` arranges one for both sides and prints the two \
+         addresses, or give the URL of a host, such as `mqtt://broker:1883`"
+    )))
 }
 
 async fn close(transport: &Arc<dyn Transport>, stop: &watch::Receiver<bool>) {
@@ -82,6 +152,10 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
     let supervised = args.supervision.supervised;
     let mut stop = signal::stop(supervised)?;
     let config = cli::required(args.transport)?;
+    if !supervised {
+        check_place(registry, &config, args.with_edge).await?;
+    }
+    let patience = args.connection.connect_timeout;
     let settings = vehicle::Settings {
         topics: args.quality.topics()?,
         scan_qos: args.quality.qos(),
@@ -95,17 +169,20 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
     };
     let record = cli::record(&args.load, &args.quality, &args.detection);
     let convention = args.detection.convention();
-    let Some(feed) = args.load.feed(convention, &mut stop).await? else {
+    let Some((feed, source)) = args.load.feed(convention, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
     };
+    for warning in source.warnings() {
+        eprintln!("{warning}");
+    }
     let inside = match args.with_edge {
         false => None,
-        true => match open(registry, &config, "edge", &mut stop).await? {
+        true => match open(registry, &config, "edge", patience, &mut stop).await? {
             Some(transport) => Some(start_edge(transport, &args.quality, &args.detection).await?),
             None => return Ok(ExitCode::SUCCESS),
         },
     };
-    let Some(transport) = open(registry, &config, "vehicle", &mut stop).await? else {
+    let Some(transport) = open(registry, &config, "vehicle", patience, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
     };
     let progress = |progress| match progress {
@@ -113,8 +190,9 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
         _ => {}
     };
     let driven = vehicle::drive(&*transport, feed, &settings, stop.clone(), progress).await;
+    // Its failure must not take along what the vehicle has measured.
     let edge = match inside {
-        Some(inside) => Some(inside.finish().await?),
+        Some(inside) => Some(inside.finish().await.map_err(|failure| failure.to_string())),
         None => None,
     };
     let info = transport.info().clone();
@@ -128,14 +206,17 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
             info,
             usage,
             edge,
+            source,
         });
     } else {
         let label = info.scheme.clone();
-        let outcome = Outcome::measured(trial, info, Usage::so_far(), edge);
+        let usage = Usage::so_far();
+        let (outcome, early_ends) = Outcome::measured(trial, info, usage, edge, source);
         let arm = Arm {
             label,
             url: config.to_string(),
             outcome: Ok(outcome),
+            early_ends,
         };
         show(arm, args.results.as_deref(), record)?;
     }
@@ -175,29 +256,44 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
     let supervised = args.supervision.supervised;
     let mut stop = signal::stop(supervised)?;
     let config = cli::required(args.transport)?;
-    let Some(transport) = open(registry, &config, "edge", &mut stop).await? else {
+    if !supervised {
+        check_place(registry, &config, false).await?;
+    }
+    let patience = args.connection.connect_timeout;
+    let Some(transport) = open(registry, &config, "edge", patience, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let running = start_edge(transport, &args.quality, &args.detection).await?;
+    let mut running = start_edge(transport, &args.quality, &args.detection).await?;
     if supervised {
         tell(&Report::Ready);
     } else {
         say!("edge ready on {config}; stop with Ctrl-C");
     }
-    // The sender lives as long as the runtime, so this ends by a stop only.
-    let _ = stop.wait_for(|stop| *stop).await;
+    tokio::select! {
+        _ = stop.wait_for(|stop| *stop) => {}
+        failure = running.early_end() => return Err(failure),
+    }
     let report = running.finish().await?;
     if supervised {
         tell(&Report::Edge(report));
-    } else {
-        let done = report.report;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let done = report.report;
+    say!(
+        "answered {}, not decodable {}, not detected {}, not published {}, missed {}, peak memory \
+         {:.0} MB",
+        done.counts.answered,
+        done.counts.undecodable,
+        done.counts.undetected,
+        done.counts.unpublished,
+        done.scans.missed + done.clouds.missed,
+        report.usage.peak_memory as f64 / 1e6
+    );
+    for (when, clocks) in [("began", done.began), ("ended", done.ended)] {
         say!(
-            "answered {}, not decodable {}, not detected {}, missed {}, peak memory {:.0} MB",
-            done.answered,
-            done.undecodable,
-            done.undetected,
-            done.scans.missed + done.clouds.missed,
-            report.usage.peak_memory as f64 / 1e6
+            "{when} at {} ns since 1970, {} ns of its monotonic clock",
+            clocks.realtime_ns,
+            clocks.monotonic_ns
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -236,6 +332,18 @@ async fn start_edge(
 }
 
 impl RunningEdge {
+    /// Resolves when the edge ends although nobody told it to, with the reason. Cancel-safe.
+    async fn early_end(&mut self) -> Failure {
+        match (&mut self.task).await {
+            Ok(Ok(report)) => Failure::text(format!(
+                "the transport of the edge ended after {} answers",
+                report.counts.answered
+            )),
+            Ok(Err(error)) => error.into(),
+            Err(error) => Failure::new("run the edge", error),
+        }
+    }
+
     async fn finish(self) -> Result<EdgeReport, Failure> {
         self.stop.send_replace(true);
         let report = self
@@ -272,11 +380,18 @@ async fn attend(registry: &Registry, args: HostArgs) -> Result<ExitCode, Failure
             one_process: meeting.placement == Placement::OneProcess,
         });
     } else {
-        say!("edge:    roundtrip edge --transport '{}'", meeting.first);
-        say!(
-            "vehicle: roundtrip vehicle --transport '{}'",
-            meeting.second
-        );
+        if meeting.placement == Placement::OneProcess {
+            say!(
+                "both:    roundtrip vehicle --with-edge --transport '{}'",
+                meeting.second
+            );
+        } else {
+            say!("edge:    roundtrip edge --transport '{}'", meeting.first);
+            say!(
+                "vehicle: roundtrip vehicle --transport '{}'",
+                meeting.second
+            );
+        }
         match meeting.host {
             Some(_) => say!("running; stop with Ctrl-C"),
             None => {

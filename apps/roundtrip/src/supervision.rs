@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use lidar_sensor::source::Statistics;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 use transport_api::TransportInfo;
@@ -35,8 +36,10 @@ pub(crate) enum Report {
         info: TransportInfo,
         /// What it used.
         usage: Usage,
-        /// The edge, if it ran in the same process.
-        edge: Option<EdgeReport>,
+        /// The edge, if it ran in the same process, or why it failed.
+        edge: Option<Result<EdgeReport, String>>,
+        /// Where its scans came from.
+        source: SourceReport,
     },
     /// An edge is done.
     Edge(EdgeReport),
@@ -61,6 +64,39 @@ pub(crate) struct EdgeReport {
     pub(crate) detector: String,
     /// What it used.
     pub(crate) usage: Usage,
+}
+
+/// A source of scans, read before a trial.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SourceReport {
+    /// Its name, as on the command line.
+    pub(crate) name: String,
+    /// What was used and what was skipped.
+    pub(crate) statistics: Statistics,
+    /// Whether a recording goes on after the turns that are held in memory.
+    pub(crate) goes_on: bool,
+}
+
+impl SourceReport {
+    /// What a user should know before trusting the figures.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let Self {
+            name,
+            statistics,
+            goes_on,
+        } = self;
+        let damage = (!statistics.is_sound()).then(|| {
+            format!("source `{name}` is not whole: {statistics}; what could be read is used")
+        });
+        let rest = goes_on.then(|| {
+            format!(
+                "source `{name}` is longer than what is held in memory; its first {} turns are \
+                 used",
+                statistics.turns
+            )
+        });
+        damage.into_iter().chain(rest)
+    }
 }
 
 /// What a process used from start to end.

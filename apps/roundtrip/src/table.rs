@@ -1,7 +1,7 @@
 //! The table that a run prints.
 
 use comfy_table::{CellAlignment, Table, presets};
-use latency_timeline::{Stage, Status, Summary};
+use latency_timeline::{Offset, Stage, Status, Summary};
 
 use crate::results::{Arm, Figure, Outcome};
 
@@ -13,20 +13,68 @@ pub(crate) fn of_arms(arms: &[Arm]) -> String {
         .collect();
     let mut text = render(&columns);
     for arm in arms {
-        match &arm.outcome {
-            Err(failure) => text.push_str(&format!("{}: {failure}\n", arm.label)),
-            Ok(outcome) => {
-                let reason = outcome
-                    .trial
-                    .as_ref()
-                    .and_then(|trial| trial.rejection.as_ref());
-                if let Some(reason) = reason {
-                    text.push_str(&format!("{}: scans were rejected: {reason}\n", arm.label));
-                }
-            }
+        for note in notes(arm) {
+            text.push_str(&format!("{}: {note}\n", arm.label));
         }
     }
     text
+}
+
+/// What a reader of an arm's figures must know.
+fn notes(arm: &Arm) -> Vec<String> {
+    let ends = arm.early_ends.iter();
+    let mut notes: Vec<_> = ends.map(|end| end.how.clone()).collect();
+    let outcome = match &arm.outcome {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            notes.push(failure.to_string());
+            return notes;
+        }
+    };
+    if let Some(source) = &outcome.source {
+        notes.extend(source.warnings());
+    }
+    let Some(trial) = &outcome.trial else {
+        return notes;
+    };
+    if let Some(reason) = &trial.rejection {
+        notes.push(format!("scans were rejected: {reason}"));
+    }
+    if trial.cut_short {
+        notes.push("the transport ended before the trial did".to_owned());
+    }
+    let outages = [
+        ("vehicle", outcome.vehicle_outages()),
+        ("edge", outcome.edge_outages()),
+    ];
+    for (side, outages) in outages {
+        notes.extend(outages.iter().map(|outage| match outage.until_ns {
+            Some(until) => format!(
+                "{side} disconnected for {:.3} s: {}",
+                until.wrapping_sub(outage.from_ns) as f64 / 1e9,
+                outage.cause
+            ),
+            None => format!("{side} disconnected until the end: {}", outage.cause),
+        }));
+    }
+    if outages.iter().any(|(_, outages)| !outages.is_empty()) {
+        notes.push(format!(
+            "of the samples that these outages touched, {} were lost, {} rejected, {} answered",
+            outcome.count_in_outage(Status::Lost),
+            outcome.count_in_outage(Status::Rejected),
+            outcome.count_in_outage(Status::Answered),
+        ));
+    }
+    if trial.is_generator_limited() {
+        notes.push(format!(
+            "{} of {} scans were sent more than {:.1} ms late: this machine did not keep the \
+             schedule, so do not compare these figures",
+            trial.late(),
+            trial.samples.len(),
+            trial.late_after() as f64 / 1e6
+        ));
+    }
+    notes
 }
 
 fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
@@ -61,6 +109,23 @@ fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
     row("total, std", &|outcome| {
         millis(total(outcome).and_then(|total| total.std))
     });
+    row("delay variation up / down, mean", &|outcome| {
+        let directions = outcome.directions();
+        let mean = |values: &[i64]| millis(Summary::of(values).map(|summary| summary.mean));
+        format!("{} / {}", mean(&directions.up), mean(&directions.down))
+    });
+    for (end, pick) in [
+        ("from", (|offset| offset.from_ns) as fn(&Offset) -> i64),
+        ("to", |offset| offset.to_ns),
+    ] {
+        row(&format!("edge clock offset, {end}"), &|outcome| {
+            match &outcome.directions().offsets[..] {
+                [offset] => millis(Some(pick(offset) as f64)),
+                // None, or an edge that was started anew: the summary has each.
+                _ => NONE.to_owned(),
+            }
+        });
+    }
     // Without the vehicle's report nothing is known, which is not the same as none.
     let known = |outcome: &Outcome, number: usize| match outcome.trial {
         Some(_) => number.to_string(),
@@ -71,6 +136,10 @@ fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
             outcome,
             outcome.samples().len() - outcome.count(Status::Rejected),
         )
+    });
+    row("samples sent late", &|outcome| {
+        let trial = outcome.trial.as_ref();
+        trial.map_or(NONE.to_owned(), |trial| trial.late().to_string())
     });
     row("samples received", &|outcome| {
         known(outcome, outcome.count(Status::Answered))

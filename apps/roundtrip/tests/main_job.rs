@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// Each test starts several processes that keep a schedule; side by side they would take the
@@ -46,6 +47,47 @@ fn short_run(results: &Path, more: &[&str]) -> Output {
     command.output().unwrap()
 }
 
+/// `roundtrip host` and the addresses that it prints.
+struct Host {
+    child: Child,
+    edge: String,
+    vehicle: String,
+}
+
+impl Host {
+    fn start(transport: &str) -> Self {
+        let mut child = roundtrip(&["host", "--transport", transport])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut url = || {
+            let mut line = String::new();
+            std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+            line.split('\'').nth(1).unwrap().to_owned()
+        };
+        let (edge, vehicle) = (url(), url());
+        Self {
+            child,
+            edge,
+            vehicle,
+        }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn text(output: &Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout);
     format!("{stdout}\n{}", String::from_utf8_lossy(&output.stderr))
@@ -75,8 +117,23 @@ fn assert_complete(results: &Path, label: &str, samples: usize) {
     assert_eq!(arm["answered"], samples, "{label}: {arm:#}");
     assert_eq!(arm["losses_by_direction"]["up"], 0, "{label}: {arm:#}");
     assert_eq!(arm["losses_by_direction"]["down"], 0, "{label}: {arm:#}");
+    assert_eq!(column(results, label, "seq").len(), samples);
+}
+
+/// One column of the samples of an arm.
+fn column(results: &Path, label: &str, name: &str) -> Vec<String> {
     let rows = std::fs::read_to_string(only_folder(results).join(label).join("samples.csv"));
-    assert_eq!(rows.unwrap().lines().count(), 1 + samples);
+    let rows = rows.unwrap();
+    let mut lines = rows.lines();
+    let place = lines
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|column| column == name);
+    let place = place.unwrap_or_else(|| panic!("no column {name}"));
+    lines
+        .map(|line| line.split(',').nth(place).unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -96,6 +153,41 @@ fn every_transport_runs_end_to_end_on_its_embedded_default() {
         let folder = only_folder(results.path()).join(label);
         // Vehicle and edge are processes of their own, but for the in-vehicle baseline.
         assert_eq!(folder.join("edge.log").exists(), label != "local");
+    }
+    // One key for every sample: run, trial, stream and number.
+    let runs: Vec<_> = ["local", "mqtt"]
+        .iter()
+        .flat_map(|label| column(results.path(), label, "run_id"))
+        .collect();
+    assert!(runs.iter().all(|run| *run == runs[0] && run.len() == 16));
+    // Without acknowledgements, the calls that publish return and nothing more is known.
+    for (name, known) in [
+        ("RET_V", true),
+        ("RET_E", true),
+        ("ACK_V", false),
+        ("ACK_E", false),
+    ] {
+        let stamps = column(results.path(), "mqtt", name);
+        assert!(
+            stamps.iter().all(|stamp| stamp.is_empty() != known),
+            "{name}: {stamps:?}"
+        );
+    }
+    assert_eq!(column(results.path(), "mqtt", "trial")[0], "1");
+    assert_eq!(column(results.path(), "mqtt", "stream")[0], "0");
+    let numbers = column(results.path(), "mqtt", "seq");
+    let first: u64 = numbers[0].parse().unwrap();
+    for (n, number) in numbers.iter().enumerate() {
+        assert_eq!(number.parse(), Ok(first + n as u64));
+    }
+    for side in ["vehicle", "edge"] {
+        let [began, ended] = [0, 1].map(|n| &arms["mqtt"]["clocks"][side][n]);
+        for clock in ["realtime_ns", "monotonic_ns"] {
+            assert!(
+                began[clock].as_i64() < ended[clock].as_i64(),
+                "{side} {clock}"
+            );
+        }
     }
     let stages = arms["mqtt"]["stages_ns"].as_object().unwrap();
     let sum: f64 = stages
@@ -125,12 +217,9 @@ fn the_neural_detector_finds_objects_in_the_loop() {
     );
     assert!(output.status.success(), "{}", text(&output));
     assert_complete(results.path(), "local", 20);
-    let rows = std::fs::read_to_string(only_folder(results.path()).join("local/samples.csv"));
-    let rows = rows.unwrap();
-    let objects: usize = rows
-        .lines()
-        .skip(1)
-        .map(|row| row.split(',').nth(4).unwrap().parse::<usize>().unwrap())
+    let objects: usize = column(results.path(), "local", "objects")
+        .iter()
+        .map(|text| text.parse::<usize>().unwrap())
         .sum();
     assert!(objects > 0, "no object in 20 scans of a street");
 }
@@ -149,17 +238,8 @@ fn clouds_and_empty_scans_go_all_the_way_round() {
         let output = short_run(results.path(), &more);
         assert!(output.status.success(), "{flags:?}: {}", text(&output));
         assert_complete(results.path(), "local", 20);
-        let rows = std::fs::read_to_string(only_folder(results.path()).join("local/samples.csv"));
-        let rows = rows.unwrap();
-        let bytes: usize = rows
-            .lines()
-            .nth(1)
-            .unwrap()
-            .split(',')
-            .nth(2)
-            .unwrap()
-            .parse()
-            .unwrap();
+        let sizes = column(results.path(), "local", "bytes_up");
+        let bytes: usize = sizes[0].parse().unwrap();
         assert!(bytes >= up && bytes < 2 * up + 1000, "{flags:?}: {bytes} B");
     }
 }
@@ -167,7 +247,7 @@ fn clouds_and_empty_scans_go_all_the_way_round() {
 #[test]
 fn no_latency_depends_on_the_clock_of_the_edge() {
     let _alone = alone();
-    for offset in ["3600000000000", "-1576800000000000000"] {
+    for offset in [3_600_000_000_000_i64, -1_576_800_000_000_000_000] {
         let results = tempfile::tempdir().unwrap();
         let output = short_run(
             results.path(),
@@ -188,11 +268,30 @@ fn no_latency_depends_on_the_clock_of_the_edge() {
                 "{stage} at offset {offset}: {min} to {max} ns"
             );
         }
+        // Both sides read the clock of one kernel, so the true offset is the one put in.
+        let found = &arm["edge_clock_offset"][0];
+        let (from, to) = (
+            found["from_ns"].as_i64().unwrap(),
+            found["to_ns"].as_i64().unwrap(),
+        );
+        assert!(
+            from <= offset && offset <= to && to - from < 60_000_000_000,
+            "offset {offset} is not in {from} to {to}"
+        );
     }
 }
 
 #[test]
 fn an_interrupt_ends_every_child_and_keeps_what_was_measured() {
+    ends_every_child_and_keeps_what_was_measured(Signal::SIGINT);
+}
+
+#[test]
+fn a_termination_ends_every_child_and_keeps_what_was_measured() {
+    ends_every_child_and_keeps_what_was_measured(Signal::SIGTERM);
+}
+
+fn ends_every_child_and_keeps_what_was_measured(signal: Signal) {
     let _alone = alone();
     let results = tempfile::tempdir().unwrap();
     let folder = results.path().to_str().unwrap().to_owned();
@@ -219,7 +318,7 @@ fn an_interrupt_ends_every_child_and_keeps_what_was_measured() {
     let children = children_of(pid);
     assert!(children.len() >= 3, "host, edge and vehicle: {children:?}");
     let asked = Instant::now();
-    interrupt(pid);
+    send(pid, signal);
     let output = child.wait_with_output().unwrap();
     // 3 s on a quiet machine; a stop that waits for a time-out would take far longer than this.
     let took = asked.elapsed();
@@ -259,17 +358,8 @@ fn a_real_recording_goes_round() {
 #[test]
 fn an_interrupt_is_heard_without_a_broker() {
     let _alone = alone();
-    let mut host = roundtrip(&["host", "--transport=mqtt:embedded"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = std::io::BufReader::new(host.stdout.take().unwrap());
-    let mut url = || {
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
-        line.split('\'').nth(1).unwrap().to_owned()
-    };
-    let (edge_url, vehicle_url) = (url(), url());
+    let mut host = Host::start("mqtt:embedded");
+    let (edge_url, vehicle_url) = (host.edge.clone(), host.vehicle.clone());
     let qos = "--qos=at-least-once";
     let edge = roundtrip(&[
         "edge",
@@ -293,12 +383,11 @@ fn an_interrupt_is_heard_without_a_broker() {
         .unwrap();
     // Time for the handshake and some scans, then for a queue without a broker to fill.
     std::thread::sleep(Duration::from_secs(5));
-    host.kill().unwrap();
-    host.wait().unwrap();
+    host.kill();
     std::thread::sleep(Duration::from_secs(2));
     for mut side in [vehicle, edge] {
         let asked = Instant::now();
-        interrupt(side.id());
+        send(side.id(), Signal::SIGINT);
         wait_for("a side to end", || side.try_wait().unwrap());
         let took = asked.elapsed();
         assert!(took < Duration::from_secs(6), "ended only after {took:?}");
@@ -336,8 +425,9 @@ fn children_end_when_their_supervisor_is_killed() {
 #[test]
 fn a_vehicle_without_an_edge_says_so() {
     let _alone = alone();
-    let output = roundtrip(&["vehicle", "--transport=local:alone", "--ready-timeout=1s"])
-        .arg("--source=synthetic:1?turns=1")
+    let host = Host::start("mqtt:embedded");
+    let output = roundtrip(&["vehicle", "--transport", &host.vehicle])
+        .args(["--ready-timeout=1s", "--source=synthetic:1?turns=1"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -358,7 +448,7 @@ fn mistakes_on_the_command_line_are_named_before_anything_starts() {
             "no transport for scheme `pigeon`; built in:",
         ),
         (
-            &["edge", "--transport=local:x?deph=3"],
+            &["vehicle", "--with-edge", "--transport=local:x?deph=3"],
             "unknown option `deph`",
         ),
         (&["run", "--source=pcap:/no/such/file"], "/no/such/file"),
@@ -366,6 +456,44 @@ fn mistakes_on_the_command_line_are_named_before_anything_starts() {
         (&["run", "--prefix=/x"], "`/x/velodyne_packets` at byte 0"),
         (&["run", "--rate=0"], "give a number of scans a second"),
         (&["run", "--config=/no/such.toml"], "/no/such.toml"),
+        (
+            &["vehicle", "--transport=local:x", "--connect-timeout=soon"],
+            "give `forever` or a duration",
+        ),
+        // Each side would have a place of its own.
+        (
+            &["edge", "--transport=mqtt:embedded"],
+            "`roundtrip host --transport 'mqtt:embedded'` arranges one",
+        ),
+        (
+            &["vehicle", "--transport=zenoh:peer"],
+            "`roundtrip host --transport 'zenoh:peer'` arranges one",
+        ),
+        (
+            &["edge", "--transport=rosmaster:embedded"],
+            "`roundtrip host --transport 'rosmaster:embedded'` arranges one",
+        ),
+        (
+            &["vehicle", "--transport=local:x"],
+            "`roundtrip vehicle --with-edge`",
+        ),
+        // What cannot work is refused before a scan is sent.
+        (
+            &["run", "--transport=mqtt:embedded?metadata=off"],
+            "leave out `metadata=off`",
+        ),
+        (
+            &["run", "--transport=rosmaster:embedded?metadata=off"],
+            "leave out `metadata=off`",
+        ),
+        (
+            &["run", "--transport=zenoh:peer?max_payload=64KiB"],
+            "exceeds the limit of 65536 B; raise `max_payload`",
+        ),
+        (
+            &["run", "--transport=zenoh:peer", "--qos=exactly-once"],
+            "exactly-once delivery is not offered",
+        ),
     ] {
         let results = tempfile::tempdir().unwrap();
         let mut command = roundtrip(arguments);
@@ -433,7 +561,173 @@ fn is_running(pid: u32) -> bool {
     state == Some(false)
 }
 
-fn interrupt(pid: u32) {
+fn send(pid: u32, signal: Signal) {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    nix::sys::signal::kill(pid, signal).unwrap();
+}
+
+/// The child of `pid` that runs the subcommand `name`.
+fn child_called(pid: u32, name: &str) -> Option<u32> {
+    children_of(pid).into_iter().find(|child| {
+        let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(name.as_bytes())
+    })
+}
+
+/// Starts a run over `transport`, kills its child `name` once measuring has begun, and returns what
+/// the run says and its arm. The run is interrupted two seconds later.
+fn run_with_killed(name: &str, transport: &str) -> (String, Value) {
+    let results = tempfile::tempdir().unwrap();
+    let scheme = transport.split(':').next().unwrap();
+    let child = roundtrip(&["run", "--samples=100000", "--warmup=0", "--rate=20"])
+        .args(["--source=synthetic:1?turns=2", "--detector=fixed-delay:2ms"])
+        .args(["--transport", transport, "--results"])
+        .arg(results.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    let victim = wait_for("the vehicle to connect", || {
+        let mut entries = std::fs::read_dir(results.path()).ok()?;
+        let log = entries
+            .next()?
+            .ok()?
+            .path()
+            .join(scheme)
+            .join("vehicle.log");
+        let connected = std::fs::read_to_string(log)
+            .ok()?
+            .contains("vehicle connected");
+        connected.then(|| child_called(pid, name)).flatten()
+    });
+    // The handshake takes less than a second; some scans shall be measured before and after.
+    std::thread::sleep(Duration::from_secs(3));
+    send(victim, Signal::SIGKILL);
+    std::thread::sleep(Duration::from_secs(2));
+    send(pid, Signal::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    (text(&output), summary(results.path())[scheme].clone())
+}
+
+#[test]
+fn a_killed_edge_is_named_with_its_signal() {
+    let _alone = alone();
+    let (said, arm) = run_with_killed("edge", "mqtt:embedded");
+    let what = "edge was killed by signal 9 (SIGKILL)";
+    // On the screen at once, and under the table.
+    assert_eq!(said.matches(what).count(), 2, "{said}");
+    let end = &arm["early_ends"][0];
+    assert_eq!(end["process"], "edge");
+    assert!(end["how"].as_str().unwrap().contains(what), "{arm:#}");
+    assert!(arm["answered"].as_u64().unwrap() > 0, "{arm:#}");
+    // The vehicle's own connection was never down.
+    assert_eq!(arm["outages"]["vehicle"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_killed_broker_is_named_and_its_outage_is_marked() {
+    let _alone = alone();
+    let (said, arm) = run_with_killed("host", "mqtt:embedded");
+    assert!(
+        said.contains("host was killed by signal 9 (SIGKILL)"),
+        "{said}"
+    );
+    assert_eq!(arm["early_ends"][0]["process"], "host");
+    let outages = &arm["outages"];
+    assert_eq!(outages["vehicle"].as_array().unwrap().len(), 1, "{arm:#}");
+    assert_eq!(outages["vehicle"][0]["until_ns"], Value::Null);
+    let touched = ["lost", "rejected", "interrupted"];
+    let touched: u64 = touched.iter().map(|s| outages[s].as_u64().unwrap()).sum();
+    assert!(touched > 0, "{arm:#}");
+    assert!(
+        said.contains("vehicle disconnected until the end"),
+        "{said}"
+    );
+}
+
+#[test]
+fn several_transports_may_be_separated_by_white_space() {
+    let _alone = alone();
+    let results = tempfile::tempdir().unwrap();
+    let mut command = roundtrip(&["run", "--samples=3", "--warmup=0", "--rate=20"]);
+    let output = command
+        .args(["--source=synthetic:1?turns=1", "--detector=fixed-delay:1ms"])
+        .env("ROUNDTRIP_TRANSPORT", " local:a  local:b\n\tlocal:c\n")
+        .env("ROUNDTRIP_RESULTS", results.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    for label in ["local", "local-2", "local-3"] {
+        assert_complete(results.path(), label, 3);
+    }
+}
+
+#[test]
+fn a_recording_that_is_not_whole_is_warned_about() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.pcap");
+    let mut capture = capture();
+    // The last packet is cut, and the one before says that it has no blocks.
+    capture.truncate(capture.len() - 100);
+    let second_last = capture.len() - (FRAME - 100) - FRAME;
+    capture[second_last + FRAME - 1206..][..2].fill(0);
+    std::fs::write(&file, capture).unwrap();
+    let results = tempfile::tempdir().unwrap();
+    let source = format!("--source=pcap:{}", file.display());
+    let mut command = roundtrip(&["run", "--samples=3", "--warmup=0", "--rate=20", &source]);
+    let output = command
+        .args(["--transport=local:cut", "--detector=fixed-delay:1ms"])
+        .arg("--results")
+        .arg(results.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let said = text(&output);
+    assert!(
+        said.contains("is not whole") && said.contains("1 damaged, truncated after"),
+        "{said}"
+    );
+    let statistics = summary(results.path())["local"]["source"]["statistics"].clone();
+    assert_eq!(statistics["damaged"], 1, "{statistics:#}");
+    assert!(statistics["truncated_after"].is_u64(), "{statistics:#}");
+}
+
+/// Bytes of one packet in a capture: record header, Ethernet, IPv4, UDP, data.
+const FRAME: usize = 16 + 14 + 20 + 8 + 1206;
+
+/// Two turns of a synthetic street as a capture file.
+fn capture() -> Vec<u8> {
+    let mut source = "synthetic:1?turns=2"
+        .parse::<lidar_sensor::source::SourceSpec>()
+        .unwrap()
+        .open()
+        .unwrap();
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    for _ in 0..2 {
+        let turn = source.next_scan().unwrap().unwrap();
+        for packet in turn.scan.packets.iter() {
+            for word in [packet.stamp.secs, packet.stamp.nsecs / 1000] {
+                file.extend(word.to_le_bytes());
+            }
+            for _ in 0..2 {
+                file.extend(((FRAME - 16) as u32).to_le_bytes());
+            }
+            file.extend([0; 12]);
+            file.extend(0x0800_u16.to_be_bytes());
+            file.extend([0x45, 0]);
+            file.extend(((20 + 8 + 1206) as u16).to_be_bytes());
+            file.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+            for number in [2368_u16, 2368, 8 + 1206, 0] {
+                file.extend(number.to_be_bytes());
+            }
+            file.extend(packet.data);
+        }
+    }
+    file
 }

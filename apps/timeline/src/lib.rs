@@ -4,19 +4,24 @@
 //! the answer. [`Timeline::parts`] splits the total into the stages of the study's Table I. The two
 //! communication legs appear only as their sum, `(WI − VO) − (EO − CI)`, in which the unknown offset
 //! between the two clocks cancels exactly: no clock synchronisation is needed, and adding any
-//! constant to all edge stamps changes nothing.
+//! constant to all edge stamps changes nothing. A difference in speed does not cancel: it adds the
+//! skew times the time at the edge, 2.5 us for 50 ppm and 50 ms. Single directions have only what
+//! [`Directions`] says of them.
 
 pub mod clock;
+pub mod direction;
 pub mod statistics;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use clock::Clock;
+pub use clock::{Clock, ClockPair};
+pub use direction::{Directions, Offset};
 pub use statistics::{Quantile, Summary};
 
-/// A point of the data flow that is stamped, in order.
+/// A point of the data flow that is stamped: S to T9 in order, then what the calls that publish
+/// told.
 ///
 /// "Out" is immediately before the bytes are handed to the transport, never after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,10 +55,18 @@ pub enum Point {
     ReplyOut = 12,
     /// T9: objects in the app (vehicle).
     End = 13,
+    /// RET_V: the call that publishes the scan returned (vehicle).
+    ScanReturned = 14,
+    /// ACK_V: the scan was acknowledged, as far as was granted (vehicle).
+    ScanAcknowledged = 15,
+    /// RET_E: the call that publishes the objects returned (edge).
+    AnswerReturned = 16,
+    /// ACK_E: the objects were acknowledged, as far as was granted (edge).
+    AnswerAcknowledged = 17,
 }
 
 /// Number of points.
-pub const POINTS: usize = 14;
+pub const POINTS: usize = 18;
 
 impl Point {
     /// All points, in the order of the data flow.
@@ -72,9 +85,13 @@ impl Point {
         Point::ReplyIn,
         Point::ReplyOut,
         Point::End,
+        Point::ScanReturned,
+        Point::ScanAcknowledged,
+        Point::AnswerReturned,
+        Point::AnswerAcknowledged,
     ];
 
-    /// The points that the edge stamps and that travel in the answer.
+    /// The points that the edge stamps before it answers, and that travel in the answer.
     pub const EDGE: [Point; 7] = [
         Point::EdgeIn,
         Point::EdgeOut,
@@ -84,6 +101,10 @@ impl Point {
         Point::AnswerIn,
         Point::AnswerOut,
     ];
+
+    /// The points that the edge stamps after it has answered, and that travel in its next answer:
+    /// there are no side messages on the link that is measured.
+    pub const EDGE_AFTER: [Point; 2] = [Point::AnswerReturned, Point::AnswerAcknowledged];
 
     /// The point's number on the wire.
     pub fn number(self) -> u8 {
@@ -112,6 +133,10 @@ impl Point {
             Point::ReplyIn => "WI",
             Point::ReplyOut => "WO",
             Point::End => "T9",
+            Point::ScanReturned => "RET_V",
+            Point::ScanAcknowledged => "ACK_V",
+            Point::AnswerReturned => "RET_E",
+            Point::AnswerAcknowledged => "ACK_E",
         }
     }
 }
@@ -228,6 +253,12 @@ impl Timeline {
         }
     }
 
+    /// How much later than scheduled the scan was sent, in nanoseconds: T0 − S.
+    pub fn lateness(&self) -> Option<i64> {
+        let start = self.get(Point::Start)?;
+        Some(start.wrapping_sub(self.get(Point::Scheduled)?))
+    }
+
     /// Splits the total into its stages.
     ///
     /// # Errors
@@ -289,12 +320,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_constant_added_to_all_edge_stamps_changes_nothing(
-            stamps in prop::array::uniform14(-1_000_000_000_000_000i64..1_000_000_000_000_000),
+            stamps in prop::array::uniform18(-1_000_000_000_000_000i64..1_000_000_000_000_000),
             offset in any::<i64>(),
         ) {
             let before = timeline(stamps);
             let mut after = before;
-            for point in Point::EDGE {
+            for point in Point::EDGE.into_iter().chain(Point::EDGE_AFTER) {
                 after.set(point, before.get(point).unwrap().wrapping_add(offset));
             }
             prop_assert_eq!(before.parts(), after.parts());
@@ -302,7 +333,7 @@ mod tests {
 
         #[test]
         fn the_stages_add_up_to_the_total(
-            stamps in prop::array::uniform14(-1_000_000_000_000_000i64..1_000_000_000_000_000),
+            stamps in prop::array::uniform18(-1_000_000_000_000_000i64..1_000_000_000_000_000),
         ) {
             let parts = timeline(stamps).parts().unwrap();
             let sum: i64 = Stage::ALL.iter().map(|stage| parts.stage(*stage)).sum();
@@ -321,7 +352,7 @@ mod tests {
             i64::MIN,
         ] {
             let mut odd = honest;
-            for point in Point::EDGE {
+            for point in Point::EDGE.into_iter().chain(Point::EDGE_AFTER) {
                 odd.set(point, honest.get(point).unwrap().wrapping_add(shift));
             }
             assert_eq!(odd.parts(), honest.parts());

@@ -10,8 +10,8 @@ use latency_timeline::{Clock, Point, Timeline};
 use lidar_messages::Detection3DArray;
 use tokio::sync::watch;
 use transport_api::{
-    Error, ErrorKind, Message, Publisher, PublisherExt, Result, Sample, Sequence, Subscriber,
-    SubscriberCounters, SubscriberExt,
+    Error, ErrorKind, Message, MessageId, Publisher, PublisherExt, Result, Sample, Sequence,
+    Subscriber, SubscriberCounters, SubscriberExt,
 };
 
 use crate::schedule::Sent;
@@ -22,6 +22,8 @@ use crate::{Progress, stopped};
 pub(crate) struct Answer {
     /// The stamps of the edge and the vehicle's stamps of the way back.
     pub(crate) timeline: Timeline,
+    /// The edge's clock.
+    pub(crate) edge_clock: Option<u32>,
     /// Payload bytes.
     pub(crate) bytes: usize,
     /// Objects in the list.
@@ -37,6 +39,8 @@ pub(crate) struct Answers<'a> {
     clock: Clock,
     progress: &'a dyn Fn(Progress),
     noted: HashMap<u64, Answer>,
+    /// Which scan each of the edge's answers was for.
+    scans: HashMap<MessageId, u64>,
     /// The first scan whose answer is noted; answers to earlier ones are late echoes.
     from: u64,
     /// The answer that came last: the scan's number and the edge's own number.
@@ -45,6 +49,10 @@ pub(crate) struct Answers<'a> {
     unrelated: u64,
     undecodable: u64,
     refused: u64,
+    /// Why the last refused arrival was refused.
+    refusal: Option<String>,
+    /// Whether the subscription has ended.
+    ended: bool,
 }
 
 /// An answered scan: its number, and how many answers the edge had sent before.
@@ -67,12 +75,15 @@ impl<'a> Answers<'a> {
             clock,
             progress,
             noted: HashMap::new(),
+            scans: HashMap::new(),
             from: u64::MAX,
             last: None,
             missed_before: 0,
             unrelated: 0,
             undecodable: 0,
             refused: 0,
+            refusal: None,
+            ended: false,
         }
     }
 
@@ -82,25 +93,23 @@ impl<'a> Answers<'a> {
         self.missed_before = self.subscriber.counters().missed;
     }
 
-    /// Receives and notes one answer. Cancel-safe.
-    ///
-    /// # Errors
-    /// The subscription has ended. An arrival that the transport refuses, such as another type from a
-    /// foreign publisher, is counted and not an error.
-    pub(crate) async fn next(&mut self) -> Result<()> {
+    /// Receives and notes one answer; never resolves once the subscription has ended, which is noted
+    /// too. An arrival that the transport refuses, such as another type from a foreign publisher, is
+    /// counted. Cancel-safe.
+    pub(crate) async fn next(&mut self) {
+        if self.ended {
+            std::future::pending::<()>().await;
+        }
         let sample = self.subscriber.recv().await;
         let reply_in = self.clock.now();
         match sample {
-            Some(Ok(sample)) => {
-                self.note(sample, reply_in);
-                Ok(())
-            }
+            Some(Ok(sample)) => self.note(sample, reply_in),
             Some(Err(error)) => {
                 self.refused += 1;
                 tracing::warn!(%error, count = self.refused, "arrival refused");
-                Ok(())
+                self.refusal = Some(error.to_string());
             }
-            None => Err(Error::closed("receive answers")),
+            None => self.ended = true,
         }
     }
 
@@ -117,8 +126,8 @@ impl<'a> Answers<'a> {
             answer.repeats += 1;
             return;
         }
-        let mut timeline = Timeline::default();
-        unpack(&sample.meta.stamps, &mut timeline);
+        let edge = unpack(&sample.meta.stamps);
+        let mut timeline = edge.own;
         timeline.set(Point::ReplyIn, reply_in);
         let bytes = sample.payload.len();
         let objects = match Detection3DArray::decode(sample.payload) {
@@ -138,6 +147,8 @@ impl<'a> Answers<'a> {
                 sent: scan.seq,
                 edge: id.seq,
             });
+            self.scans.insert(id, scan.seq);
+            self.complete(id, &edge.previous);
         }
         if scan.seq < self.from {
             return;
@@ -146,12 +157,22 @@ impl<'a> Answers<'a> {
             scan.seq,
             Answer {
                 timeline,
+                edge_clock: edge.clock,
                 bytes,
                 objects,
                 repeats: 0,
             },
         );
         (self.progress)(Progress::Answered(self.noted.len() as u64));
+    }
+
+    /// Gives the answer before `id` the stamps that the edge took after sending it.
+    fn complete(&mut self, id: MessageId, stamps: &Timeline) {
+        let before = id.seq.checked_sub(1).map(|seq| MessageId { seq, ..id });
+        let scan = before.and_then(|before| self.scans.remove(&before));
+        if let Some(answer) = scan.and_then(|scan| self.noted.get_mut(&scan)) {
+            answer.timeline.merge(stamps);
+        }
     }
 
     /// Answers of different scans.
@@ -192,6 +213,10 @@ impl<'a> Answers<'a> {
         self.refused
     }
 
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
+    }
+
     pub(crate) fn counters(&self) -> SubscriberCounters {
         self.subscriber.counters()
     }
@@ -230,6 +255,9 @@ impl Echo {
         answers: &mut Answers<'_>,
         deadline: Instant,
     ) -> Result<Option<EchoPoint>> {
+        if answers.ended {
+            return Err(Error::closed("receive answers"));
+        }
         let begun = sequence.count();
         let end = tokio::time::sleep_until(deadline.into());
         tokio::pin!(end);
@@ -248,7 +276,7 @@ impl Echo {
                 tokio::select! {
                     biased;
                     () = stopped(&mut self.stop) => return Ok(None),
-                    answer = answers.next() => answer?,
+                    () = answers.next() => {}
                     () = &mut again => break,
                     () = &mut end => break,
                 }
@@ -261,10 +289,12 @@ impl Echo {
                 break;
             }
         }
-        Err(Error::new(
-            ErrorKind::Timeout,
-            "wait for the edge",
-            "no answer to an empty scan; is an edge running with the same transport and topics?",
-        ))
+        let mut message = "no answer to an empty scan; is an edge running with the same transport \
+                           and topics?"
+            .to_owned();
+        if let Some(refusal) = &answers.refusal {
+            message.push_str(&format!(" What did arrive was refused: {refusal}"));
+        }
+        Err(Error::new(ErrorKind::Timeout, "wait for the edge", message))
     }
 }

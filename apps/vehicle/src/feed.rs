@@ -93,6 +93,15 @@ impl Feed {
         }
     }
 
+    /// Bytes of the largest payload.
+    pub(crate) fn largest(&self) -> usize {
+        let frames = match &self.frames {
+            Frames::Scans(scans) => scans.iter().map(VelodyneScan::encoded_len).max(),
+            Frames::Clouds(clouds) => clouds.iter().map(PointCloud2::encoded_len).max(),
+        };
+        frames.unwrap_or(0).max(self.empty.len())
+    }
+
     /// Payload of a scan without packets or a cloud without points.
     pub(crate) fn empty(&self) -> Bytes {
         self.empty.clone()

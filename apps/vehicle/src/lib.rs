@@ -13,16 +13,17 @@ mod schedule;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::Topics;
+use exchange::{Outages, Topics};
 use latency_timeline::Clock;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
-use transport_api::{Error, ErrorKind, Qos, Result, Sequence, TopicFilter, Transport};
+use transport_api::{Error, ErrorKind, Publisher, Qos, Result, Sequence, TopicFilter, Transport};
 
 pub use feed::{DataType, Feed};
 pub use record::{Losses, SampleRecord, Trial};
 
 use answers::{Answers, Echo};
-use schedule::Sender;
+use schedule::{Sender, Sent};
 
 /// How a trial runs.
 #[derive(Clone, Debug)]
@@ -67,9 +68,15 @@ const LAST_ECHO: Duration = Duration::from_secs(2);
 /// Runs one trial. `stop` ends it early, keeping what was measured. Not cancel-safe: a dropped
 /// future leaves the sending thread running until `stop`.
 ///
+/// A transport that ends meanwhile ends the trial as an outage would: what is left counts as rejected
+/// or lost.
+///
 /// # Errors
-/// The transport refuses, the rate is not a positive number, or no edge answers within
-/// [`Settings::ready_timeout`].
+/// The transport refuses, carries no metadata or smaller payloads only; the rate is not a positive
+/// number; or no edge answers within [`Settings::ready_timeout`].
+///
+/// # Panics
+/// Outside of a Tokio runtime.
 pub async fn drive(
     transport: &dyn Transport,
     feed: Feed,
@@ -87,6 +94,10 @@ pub async fn drive(
             return Err(Error::config(message));
         }
     };
+    exchange::check_metadata(transport)?;
+    transport.capabilities().check_size(feed.largest())?;
+    let began = settings.clock.pair();
+    let outages = Outages::watch(transport.events(), settings.clock);
     let (topic, schema) = match feed.data_type() {
         DataType::Scan => (&settings.topics.scan, exchange::scan_schema()?),
         DataType::Cloud => (&settings.topics.cloud, exchange::cloud_schema()?),
@@ -95,7 +106,7 @@ pub async fn drive(
     let subscriber = transport
         .subscriber(&objects, &exchange::objects_schema()?, settings.objects_qos)
         .await?;
-    let publisher = Arc::from(
+    let publisher: Arc<dyn Publisher> = Arc::from(
         transport
             .publisher(topic, &schema, settings.scan_qos)
             .await?,
@@ -114,59 +125,57 @@ pub async fn drive(
         }
         progress(Progress::Handshake(n + 1));
     }
-    let Some(before) = before else {
-        // Stopped before the edge was there: nothing was measured.
-        return Ok(Trial::interrupted(publisher.counters(), answers.counters()));
-    };
-
     let first = sequence.count();
-    answers.begin(first);
-    let ids = (0..total).map(|_| sequence.next_id()).collect();
-    let clock = settings.clock;
-    let sender = Sender {
-        publisher: Arc::clone(&publisher),
-        feed,
-        ids,
-        period,
-        clock,
-        stop: stop.clone(),
-    };
-    let mut sending = sender.start()?;
-    let schedule::Outcome { sent, rejection } = loop {
-        tokio::select! {
-            biased;
-            answer = answers.next() => answer?,
-            sent = &mut sending => break sent.map_err(|_| {
-                Error::new(ErrorKind::Backend, "run vehicle", "the sending thread panicked")
-            })?,
-        }
-    };
-    progress(Progress::Draining);
-    let expected = sent.iter().filter(|sent| sent.accepted).count();
-    let drain = tokio::time::sleep(DRAIN.max(5 * answers.slowest(&sent)));
-    tokio::pin!(drain);
-    while answers.count() < expected {
-        tokio::select! {
-            biased;
-            answer = answers.next() => answer?,
-            () = &mut drain => break,
-            () = stopped(&mut stop) => break,
-        }
+    let mut sent = Vec::new();
+    let mut rejection = None;
+    // Stopped before the edge was there: nothing is measured.
+    if before.is_some() {
+        answers.begin(first);
+        let sender = Sender {
+            publisher: Arc::clone(&publisher),
+            feed,
+            ids: (0..total).map(|_| sequence.next_id()).collect(),
+            period,
+            clock: settings.clock,
+            runtime: Handle::current(),
+            stop: stop.clone(),
+        };
+        let mut sending = sender.start()?;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                () = answers.next() => {}
+                outcome = &mut sending => break outcome.map_err(|_| {
+                    Error::new(ErrorKind::Backend, "run vehicle", "the sending thread panicked")
+                })?,
+            }
+        };
+        (sent, rejection) = (outcome.sent, outcome.rejection);
+        progress(Progress::Draining);
+        drain(&sent, &mut answers, &mut stop).await;
     }
 
     // One more echo says how many scans the edge has answered in all: that splits the losses by
-    // direction, also at the tail. Without it the split is unknown, not zero.
+    // direction, also at the tail. Without it the split is unknown, not zero. It also brings what the
+    // edge stamped after the last answer.
     let after = echo
         .once(&mut sequence, &mut answers, Instant::now() + LAST_ECHO)
         .await;
-    let after = after.unwrap_or_default();
-    let rejected = sent.iter().filter(|sent| !sent.accepted).count() as u64;
-    let losses = after.map(|after| Losses::between(before, after, rejected, answers.missed()));
+    let rejected = sent.iter().filter(|sent| !sent.accepted()).count() as u64;
+    let losses = before
+        .zip(after.unwrap_or_default())
+        .map(|(before, after)| Losses::between(before, after, rejected, answers.missed()));
     let interrupted = *stop.borrow();
     Ok(Trial {
+        source: sequence.source(),
+        period_ns: i64::try_from(period.as_nanos()).unwrap_or(i64::MAX),
+        began,
+        ended: settings.clock.pair(),
+        outages: outages.so_far(),
         samples: record::join(&sent, answers.take(), first, settings.warmup, interrupted),
         losses,
         interrupted,
+        cut_short: answers.ended(),
         unrelated: answers.unrelated(),
         undecodable: answers.undecodable(),
         refused: answers.refused(),
@@ -174,6 +183,21 @@ pub async fn drive(
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })
+}
+
+/// Waits for the answers that are still on their way.
+async fn drain(sent: &[Sent], answers: &mut Answers<'_>, stop: &mut watch::Receiver<bool>) {
+    let expected = sent.iter().filter(|sent| sent.accepted()).count();
+    let drain = tokio::time::sleep(DRAIN.max(5 * answers.slowest(sent)));
+    tokio::pin!(drain);
+    while answers.count() < expected && !answers.ended() {
+        tokio::select! {
+            biased;
+            () = answers.next() => {}
+            () = &mut drain => break,
+            () = stopped(stop) => break,
+        }
+    }
 }
 
 /// Resolves when `stop` becomes true; never if its sender is gone.

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use latency_timeline::{Status, Timeline};
+use exchange::Outage;
+use latency_timeline::{ClockPair, Point, Status, Timeline};
 use serde::{Deserialize, Serialize};
 use transport_api::{PublisherCounters, SubscriberCounters};
 
@@ -12,12 +13,14 @@ use crate::schedule::Sent;
 /// One measured scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleRecord {
-    /// Number within the measured scans, from 0.
-    pub number: u64,
+    /// Its number in the sequence of the vehicle's messages, as on the wire.
+    pub seq: u64,
     /// What became of it.
     pub status: Status,
     /// Its stamps.
     pub timeline: Timeline,
+    /// The clock of the edge's stamps; `None` without an answer.
+    pub edge_clock: Option<u32>,
     /// Payload bytes, vehicle to edge.
     pub bytes_up: usize,
     /// Payload bytes, edge to vehicle.
@@ -40,12 +43,24 @@ pub struct Losses {
 /// A trial as the vehicle saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
+    /// The source number of its scans on the wire.
+    pub source: u64,
+    /// Time from one scheduled scan to the next, in nanoseconds.
+    pub period_ns: i64,
+    /// The vehicle's clocks when it began.
+    pub began: ClockPair,
+    /// The vehicle's clocks at its end.
+    pub ended: ClockPair,
+    /// When the vehicle was disconnected, by its clock.
+    pub outages: Vec<Outage>,
     /// The measured scans, in the order they were sent.
     pub samples: Vec<SampleRecord>,
     /// Losses by direction; `None` if the last echo was not answered, so the split is unknown.
     pub losses: Option<Losses>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+    /// Whether the transport ended before it.
+    pub cut_short: bool,
     /// Answers to others.
     pub unrelated: u64,
     /// Answers that were no object lists.
@@ -61,29 +76,35 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// A trial that was stopped before anything was sent.
-    pub(crate) fn interrupted(
-        publisher: PublisherCounters,
-        subscriber: SubscriberCounters,
-    ) -> Self {
-        Self {
-            samples: Vec::new(),
-            losses: None,
-            interrupted: true,
-            unrelated: 0,
-            undecodable: 0,
-            refused: 0,
-            rejection: None,
-            publisher,
-            subscriber,
-        }
-    }
-
     /// Whether it ran to its end and every scan was answered.
     pub fn is_complete(&self) -> bool {
         !self.interrupted
             && !self.samples.is_empty()
             && self.count(Status::Answered) == self.samples.len()
+    }
+
+    /// How late a scan may be sent, in nanoseconds, before it counts as late: a twentieth of the
+    /// period, but a millisecond at least.
+    pub fn late_after(&self) -> i64 {
+        (self.period_ns / 20).max(1_000_000)
+    }
+
+    /// Measured scans that were sent late. They are sent all the same, and those after them keep to
+    /// the schedule.
+    pub fn late(&self) -> usize {
+        self.sent_later_than(self.late_after())
+    }
+
+    /// Whether this machine did not keep the schedule, so that the figures say more about it than
+    /// about the transport: more than one in a hundred scans were sent late, or a whole period late.
+    pub fn is_generator_limited(&self) -> bool {
+        let bound = self.late_after().min(self.period_ns);
+        100 * self.sent_later_than(bound) > self.samples.len()
+    }
+
+    fn sent_later_than(&self, nanos: i64) -> usize {
+        let lateness = self.samples.iter().filter_map(|s| s.timeline.lateness());
+        lateness.filter(|late| *late > nanos).count()
     }
 
     /// Measured scans that ended as `status`; the counts of all add up to `samples`.
@@ -118,27 +139,28 @@ pub(crate) fn join(
     warmup: u64,
     interrupted: bool,
 ) -> Vec<SampleRecord> {
-    let measured = sent.iter().filter_map(|sent| {
-        let number = sent.id.seq.checked_sub(first + warmup)?;
-        Some((number, sent))
-    });
-    measured
-        .map(|(number, sent)| {
+    sent.iter()
+        .filter(|sent| sent.id.seq >= first + warmup)
+        .map(|sent| {
             let answer = answers.remove(&sent.id.seq);
-            let status = match (&answer, sent.accepted) {
+            let status = match (&answer, sent.accepted()) {
                 (Some(_), _) => Status::Answered,
                 (None, true) if interrupted => Status::Interrupted,
                 (None, true) => Status::Lost,
                 (None, false) => Status::Rejected,
             };
             let mut timeline = sent.timeline;
+            if let Some(receipt) = &sent.receipt {
+                receipt.stamp(&mut timeline, Point::ScanReturned, Point::ScanAcknowledged);
+            }
             if let Some(answer) = &answer {
                 timeline.merge(&answer.timeline);
             }
             SampleRecord {
-                number,
+                seq: sent.id.seq,
                 status,
                 timeline,
+                edge_clock: answer.as_ref().and_then(|answer| answer.edge_clock),
                 bytes_up: sent.bytes,
                 bytes_down: answer.as_ref().map_or(0, |answer| answer.bytes),
                 objects: answer.as_ref().map_or(0, |answer| answer.objects),
@@ -151,6 +173,9 @@ pub(crate) fn join(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use exchange::Receipt;
+    use latency_timeline::Clock;
+    use tokio::runtime::Handle;
     use transport_api::MessageId;
 
     fn sent(seq: u64, accepted: bool) -> Sent {
@@ -159,12 +184,15 @@ mod tests {
             id,
             timeline: Timeline::default(),
             bytes: 10,
-            accepted,
+            receipt: accepted.then(|| {
+                let token = transport_api::DeliveryToken::queued();
+                Receipt::of(token, Clock::start(), &Handle::current())
+            }),
         }
     }
 
-    #[test]
-    fn every_measured_scan_ends_in_exactly_one_status() {
+    #[tokio::test]
+    async fn every_measured_scan_ends_in_exactly_one_status() {
         let sent = [
             sent(5, true),
             sent(6, true),
@@ -174,6 +202,7 @@ mod tests {
         ];
         let answer = Answer {
             timeline: Timeline::default(),
+            edge_clock: Some(1),
             bytes: 3,
             objects: 2,
             repeats: 1,
@@ -183,7 +212,7 @@ mod tests {
         let statuses: Vec<_> = samples.iter().map(|sample| sample.status).collect();
         use Status::{Answered, Lost, Rejected};
         assert_eq!(statuses, [Answered, Lost, Rejected, Answered]);
-        assert_eq!(samples[0].number, 0);
+        assert_eq!(samples[0].seq, 6);
     }
 
     #[test]

@@ -3,22 +3,31 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use exchange::Receipt;
 use latency_timeline::{Clock, Point, Timeline};
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use transport_api::{Error, Message, MessageId, Publisher, Refused, Result, Why};
 
 use crate::feed::Feed;
 
 /// What was sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) id: MessageId,
     /// The vehicle's stamps of the way out.
     pub(crate) timeline: Timeline,
     /// Payload bytes.
     pub(crate) bytes: usize,
+    /// `None` if the transport did not take it.
+    pub(crate) receipt: Option<Receipt>,
+}
+
+impl Sent {
     /// Whether the transport took it.
-    pub(crate) accepted: bool,
+    pub(crate) fn accepted(&self) -> bool {
+        self.receipt.is_some()
+    }
 }
 
 /// Everything that was sent, and why the first refused scan was refused.
@@ -34,6 +43,7 @@ pub(crate) struct Sender {
     pub(crate) ids: Vec<MessageId>,
     pub(crate) period: Duration,
     pub(crate) clock: Clock,
+    pub(crate) runtime: Handle,
     pub(crate) stop: watch::Receiver<bool>,
 }
 
@@ -89,25 +99,26 @@ impl Sender {
         let bytes = payload.len();
         let message = Message::new(payload).with_id(id);
         timeline.set(Point::VehicleOut, self.clock.now());
-        let refused = match self.publisher.try_publish(message) {
+        let published = self.publisher.try_publish(message);
+        let (receipt, refused) = match published {
             // Whether an accepted scan arrives is seen by its answer.
-            Ok(_token) => None,
-            Err(Refused { why: Why::Full, .. }) => Some("the queue is full".to_owned()),
-            Err(Refused {
-                why: Why::Fatal(error),
-                ..
-            }) => Some(error.to_string()),
+            Ok(token) => (Some(Receipt::of(token, self.clock, &self.runtime)), None),
+            Err(Refused { why, .. }) => {
+                timeline.set(Point::ScanReturned, self.clock.now());
+                let reason = match why {
+                    Why::Full => "the queue is full".to_owned(),
+                    Why::Fatal(error) => error.to_string(),
+                };
+                (None, Some(reason))
+            }
         };
-        let accepted = refused.is_none();
-        (
-            Sent {
-                id,
-                timeline,
-                bytes,
-                accepted,
-            },
-            refused,
-        )
+        let sent = Sent {
+            id,
+            timeline,
+            bytes,
+            receipt,
+        };
+        (sent, refused)
     }
 
     /// Sleeps, then spins, until `instant`; `false` if stopped before.

@@ -15,6 +15,7 @@ mod synthetic;
 
 use std::{fmt, io, path::PathBuf};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use recording::{Recording, RecordingConfig};
@@ -57,7 +58,7 @@ impl Source {
 }
 
 /// What a source used and what it skipped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Turns returned.
     pub turns: u64,
@@ -75,6 +76,13 @@ pub struct Statistics {
     pub other: u64,
     /// Data packets before the place where the file is cut or damaged, if it is.
     pub truncated_after: Option<u64>,
+}
+
+impl Statistics {
+    /// Whether nothing was damaged, of a wrong size or cut off.
+    pub fn is_sound(&self) -> bool {
+        self.damaged == 0 && self.wrong_size == 0 && self.truncated_after.is_none()
+    }
 }
 
 impl fmt::Display for Statistics {

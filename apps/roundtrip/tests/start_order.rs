@@ -1,0 +1,247 @@
+//! Vehicle and edge that are started before what they need, or beside another one.
+//!
+//! Where Mosquitto is not installed its tests say so and pass, unless `CONFORMANCE_REQUIRE=all`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use transport_conformance::server::{find, free_port};
+
+/// Generous: a watchdog, not a promise.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// A child that is killed at the end of its test, with the lines it says on either output.
+struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    said: String,
+}
+
+impl Process {
+    fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let outputs: [Box<dyn std::io::Read + Send>; 2] = [
+            Box::new(child.stdout.take().unwrap()),
+            Box::new(child.stderr.take().unwrap()),
+        ];
+        for output in outputs {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    // The test may be over.
+                    let _ = sender.send(line);
+                }
+            });
+        }
+        Self {
+            child,
+            lines,
+            said: String::new(),
+        }
+    }
+
+    /// Reads lines until one has `text`.
+    fn says(&mut self, text: &str) {
+        while !self.said.contains(text) {
+            match self.lines.recv_timeout(WATCHDOG) {
+                Ok(line) => self.said.push_str(&format!("{line}\n")),
+                Err(error) => panic!("waited in vain for `{text}`: {error}\n{}", self.said),
+            }
+        }
+    }
+
+    fn send(&self, signal: Signal) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
+    /// Waits for the end and returns the exit code.
+    fn code(&mut self) -> Option<i32> {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let rest: Vec<_> = self.lines.iter().collect();
+                self.said.push_str(&rest.join("\n"));
+                return status.code();
+            }
+            assert!(begin.elapsed() < WATCHDOG, "still running:\n{}", self.said);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended already if all went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn roundtrip(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_roundtrip"));
+    command.args(arguments);
+    command
+}
+
+fn edge(url: &str) -> Command {
+    roundtrip(&["edge", "--transport", url, "--detector=fixed-delay:1ms"])
+}
+
+fn vehicle(url: &str) -> Command {
+    let mut command = roundtrip(&["vehicle", "--transport", url, "--rate=20"]);
+    command.args(["--source=synthetic:1?turns=1", "--samples=10", "--warmup=0"]);
+    command
+}
+
+/// The broker's program, or `None` after saying that it is missing.
+fn mosquitto() -> Option<PathBuf> {
+    match find("mosquitto", "ROUNDTRIP_MOSQUITTO", "scripts/install-peers") {
+        Ok(program) => Some(program),
+        Err(reason) if std::env::var("CONFORMANCE_REQUIRE").is_ok_and(|what| what == "all") => {
+            panic!("{reason}")
+        }
+        Err(reason) => {
+            println!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+/// A broker on `port`, with its configuration in `folder`.
+fn broker(program: PathBuf, port: u16, folder: &tempfile::TempDir) -> Process {
+    let file = folder.path().join("mosquitto.conf");
+    let text = format!(
+        "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
+         max_packet_size 20000000\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(program);
+    command.arg("-v").arg("-c").arg(&file);
+    Process::start(command)
+}
+
+#[test]
+fn sides_wait_for_a_broker_that_is_started_late() {
+    let Some(program) = mosquitto() else { return };
+    let port = free_port();
+    let url = format!("mqtt://127.0.0.1:{port}");
+    let waiting = format!("waiting for {url}");
+    let mut edge = Process::start(edge(&url));
+    let mut vehicle = Process::start(vehicle(&url));
+    for side in [&mut edge, &mut vehicle] {
+        side.says(&waiting);
+        assert!(side.said.contains("refused"), "{}", side.said);
+    }
+    // Time for several attempts, of which only the first is told.
+    std::thread::sleep(Duration::from_secs(5));
+    let folder = tempfile::tempdir().unwrap();
+    let _broker = broker(program, port, &folder);
+    edge.says("edge ready");
+    assert_eq!(vehicle.code(), Some(0), "{}", vehicle.said);
+    assert!(
+        vehicle.said.contains("samples received"),
+        "{}",
+        vehicle.said
+    );
+    edge.send(Signal::SIGTERM);
+    assert_eq!(edge.code(), Some(0), "{}", edge.said);
+    for side in [edge, vehicle] {
+        assert_eq!(side.said.matches("waiting for").count(), 1, "{}", side.said);
+        assert_eq!(
+            side.said.matches("connected to").count(),
+            1,
+            "{}",
+            side.said
+        );
+    }
+}
+
+#[test]
+fn a_side_that_waits_ends_at_once_when_told() {
+    let url = format!("mqtt://127.0.0.1:{}", free_port());
+    let told: [(&str, fn(&mut Process)); 3] = [
+        ("SIGINT", |side| side.send(Signal::SIGINT)),
+        ("SIGTERM", |side| side.send(Signal::SIGTERM)),
+        ("end of input", |side| drop(side.child.stdin.take())),
+    ];
+    for (what, tell) in told {
+        let mut command = edge(&url);
+        if what == "end of input" {
+            command.arg("--supervised");
+        }
+        let mut side = Process::start(command);
+        side.says("waiting for");
+        let begin = Instant::now();
+        tell(&mut side);
+        assert_eq!(side.code(), Some(0), "{what}: {}", side.said);
+        // The next attempt is never waited for, nor a time-out.
+        assert!(begin.elapsed() < Duration::from_secs(10), "{what}");
+    }
+}
+
+#[test]
+fn a_side_gives_up_after_its_connect_timeout() {
+    let port = free_port();
+    let url = format!("mqtt://127.0.0.1:{port}");
+    for (timeout, told) in [("2s", 1), ("0s", 0)] {
+        let mut command = edge(&url);
+        command.arg(format!("--connect-timeout={timeout}"));
+        let mut side = Process::start(command);
+        assert_eq!(side.code(), Some(1), "{}", side.said);
+        assert!(side.said.contains(&port.to_string()), "{}", side.said);
+        assert_eq!(side.said.matches("waiting for").count(), told);
+    }
+}
+
+#[test]
+fn a_host_name_that_does_not_resolve_is_named_and_waited_for() {
+    let mut side = Process::start(edge("mqtt://no-such-host.invalid:1883"));
+    side.says("waiting for");
+    assert!(side.said.contains("no-such-host.invalid"), "{}", side.said);
+    side.send(Signal::SIGTERM);
+    assert_eq!(side.code(), Some(0), "{}", side.said);
+}
+
+#[test]
+fn a_run_does_not_wait_for_a_broker_that_is_not_there() {
+    let results = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let url = format!("mqtt://127.0.0.1:{port}");
+    let mut command = roundtrip(&["run", "--transport", &url, "--samples=1", "--results"]);
+    command.arg(results.path());
+    let mut run = Process::start(command);
+    assert_eq!(run.code(), Some(1), "{}", run.said);
+    assert!(
+        run.said.contains(&port.to_string()) && run.said.contains("refused"),
+        "{}",
+        run.said
+    );
+}
+
+#[test]
+fn two_edges_with_one_client_id_are_told() {
+    let Some(program) = mosquitto() else { return };
+    let port = free_port();
+    let folder = tempfile::tempdir().unwrap();
+    let mut broker = broker(program, port, &folder);
+    broker.says("running");
+    let url = format!("mqtt://127.0.0.1:{port}?client_id=edge7");
+    let mut first = Process::start(edge(&url));
+    first.says("edge ready");
+    let _second = Process::start(edge(&url));
+    // A broker of MQTT 5 may say so; this one only closes connections.
+    first.says("client id `edge7` may be in use elsewhere");
+}
