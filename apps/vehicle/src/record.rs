@@ -227,4 +227,58 @@ mod tests {
             Losses { up: 2, down: 4 }
         );
     }
+
+    #[test]
+    fn scans_that_were_sent_late_are_counted() {
+        let pair = ClockPair {
+            realtime_ns: 0,
+            monotonic_ns: 0,
+        };
+        let trial = |period_ns, lateness: &[i64]| Trial {
+            source: 1,
+            period_ns,
+            began: pair,
+            ended: pair,
+            outages: Vec::new(),
+            samples: lateness
+                .iter()
+                .map(|late| {
+                    let mut timeline = Timeline::default();
+                    timeline.set(Point::Scheduled, 5);
+                    timeline.set(Point::Start, 5 + late);
+                    SampleRecord {
+                        seq: 0,
+                        status: Status::Answered,
+                        timeline,
+                        edge_clock: None,
+                        bytes_up: 0,
+                        bytes_down: 0,
+                        objects: 0,
+                        repeats: 0,
+                    }
+                })
+                .collect(),
+            losses: None,
+            interrupted: false,
+            cut_short: false,
+            unrelated: 0,
+            undecodable: 0,
+            refused: 0,
+            rejection: None,
+            publisher: PublisherCounters::default(),
+            subscriber: SubscriberCounters::default(),
+        };
+        // At 10 Hz 5 ms are late; at 10 kHz a whole period is, though 1 ms is the least that counts.
+        let mut lateness = vec![0; 198];
+        lateness.extend([5_000_000, 5_000_001]);
+        let slow = trial(100_000_000, &lateness);
+        assert_eq!((slow.late_after(), slow.late()), (5_000_000, 1));
+        assert!(!slow.is_generator_limited());
+        lateness.extend([9_000_000; 2]);
+        assert!(trial(100_000_000, &lateness).is_generator_limited());
+        let fast = trial(100_000, &[0, 200_000]);
+        assert_eq!((fast.late_after(), fast.late()), (1_000_000, 0));
+        assert!(fast.is_generator_limited());
+        assert!(!trial(100_000, &[]).is_generator_limited());
+    }
 }

@@ -139,3 +139,72 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use lidar_sensor::Convention;
+    use transport_api::{DeliveryToken, Granted, PublisherCounters, Qos, Sequence, Stage};
+
+    use crate::DataType;
+
+    /// Holds up the third call.
+    #[derive(Debug)]
+    struct Slow(Granted);
+
+    const STALL: Duration = Duration::from_millis(40);
+
+    #[async_trait]
+    impl Publisher for Slow {
+        fn granted(&self) -> Granted {
+            self.0
+        }
+
+        fn try_publish(&self, message: Message) -> Result<DeliveryToken, Refused> {
+            if message.meta.id.is_some_and(|id| id.seq == 2) {
+                std::thread::sleep(STALL);
+            }
+            Ok(DeliveryToken::queued())
+        }
+
+        async fn ready(&self) -> Result<()> {
+            Ok(())
+        }
+
+        async fn flush(&self, _: Stage) -> Result<()> {
+            Ok(())
+        }
+
+        fn counters(&self) -> PublisherCounters {
+            PublisherCounters::default()
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_late_scan_is_sent_at_once_and_does_not_move_the_schedule() {
+        let granted = transport_api::Capabilities::default().grant_publisher(&Qos::default());
+        let mut sequence = Sequence::random();
+        let (_stop, stopped) = watch::channel(false);
+        let sender = Sender {
+            publisher: Arc::new(Slow(granted.unwrap())),
+            feed: Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap(),
+            ids: (0..10).map(|_| sequence.next_id()).collect(),
+            period: Duration::from_millis(10),
+            clock: Clock::start(),
+            runtime: Handle::current(),
+            stop: stopped,
+        };
+        let sent = sender.start().unwrap().await.unwrap().sent;
+        assert_eq!(sent.len(), 10);
+        let at = |n: usize, point| sent[n].timeline.get(point).unwrap();
+        for n in 1..10 {
+            let step = at(n, Point::Scheduled) - at(n - 1, Point::Scheduled);
+            assert_eq!(step, 10_000_000);
+        }
+        // Call 2 ends 40 ms after its time at the earliest, so 3 is 30 ms late at least, 4 is 20 ms.
+        for (n, least) in [(3, 30_000_000), (4, 20_000_000), (5, 10_000_000)] {
+            assert!(sent[n].timeline.lateness().unwrap() >= least, "scan {n}");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Trials over the in-process transport, against an edge that the test plays.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use exchange::{Topics, pack};
+use latency_timeline::{Clock, Point, Status, Timeline};
+use lidar_messages::Detection3DArray;
+use lidar_sensor::Convention;
+use tokio::sync::watch;
+use transport_api::{
+    Message, MessageId, Metadata, Publisher, Qos, Sample, Sequence, SubscriberExt, TopicFilter,
+    Transport, TransportConfig, TransportFactory, local,
+};
+use vehicle::{DataType, Feed, Losses, Progress, Settings, Trial};
+
+/// Echoes before the trial.
+const HANDSHAKE: u64 = 3;
+
+/// The edge's clock.
+const CLOCK: u32 = 77;
+
+/// The edge that a test plays.
+struct Answering {
+    objects: Box<dyn Publisher>,
+    ids: Sequence,
+    /// What the edge stamped after its last answer.
+    previous: Timeline,
+}
+
+impl Answering {
+    /// Answers `scan` with a list that has the edge's stamps in it.
+    fn answer(&mut self, scan: MessageId) {
+        let id = self.ids.next_id();
+        self.send(list(), Some(id), Some(scan));
+    }
+
+    fn send(&mut self, payload: Bytes, id: Option<MessageId>, correlation: Option<MessageId>) {
+        let mut own = Timeline::default();
+        for (n, point) in Point::EDGE.into_iter().enumerate() {
+            own.set(point, n as i64);
+        }
+        let meta = Metadata {
+            id,
+            correlation,
+            stamps: pack(&own, &self.previous, CLOCK),
+            ..Metadata::default()
+        };
+        drop(self.objects.try_publish(Message { payload, meta }).unwrap());
+        if let Some(id) = id {
+            self.previous = Timeline::default();
+            self.previous.set(Point::AnswerReturned, returned(id.seq));
+        }
+    }
+}
+
+fn list() -> Bytes {
+    Detection3DArray::default().encode()
+}
+
+/// What the edge stamps after its answer number `seq`.
+fn returned(seq: u64) -> i64 {
+    1000 + seq as i64
+}
+
+/// Runs a trial of `samples` scans at `rate`. The edge answers the handshake by itself and hands every
+/// other scan, with its position behind the handshake, to `play`; after the last sample comes the last
+/// echo.
+async fn trial(
+    samples: u64,
+    rate: f64,
+    mut play: impl FnMut(&mut Answering, u64, &Sample) + Send + 'static,
+) -> Trial {
+    let factory = local::Factory::default();
+    let config = TransportConfig::parse("local:trial").unwrap();
+    let there = factory.open(&config).await.unwrap();
+    let here = factory.open(&config).await.unwrap();
+    let topics = Topics::below("").unwrap();
+    let schema = exchange::scan_schema().unwrap();
+    let filter = TopicFilter::from(&topics.scan);
+    let mut scans = there
+        .subscriber(&filter, &schema, Qos::default())
+        .await
+        .unwrap();
+    let schema = exchange::objects_schema().unwrap();
+    let objects = there
+        .publisher(&topics.objects, &schema, Qos::default())
+        .await
+        .unwrap();
+    let edge = tokio::spawn(async move {
+        let mut answering = Answering {
+            objects,
+            ids: Sequence::random(),
+            previous: Timeline::default(),
+        };
+        while let Some(scan) = scans.recv().await {
+            let scan = scan.unwrap();
+            let id = scan.meta.id.unwrap();
+            match id.seq.checked_sub(HANDSHAKE) {
+                None => answering.answer(id),
+                Some(n) => play(&mut answering, n, &scan),
+            }
+        }
+    });
+    let trial = drive(&here, samples, rate).await;
+    there.close(Duration::from_secs(1)).await;
+    edge.await.unwrap();
+    trial
+}
+
+async fn drive(transport: &Arc<dyn Transport>, samples: u64, rate: f64) -> Trial {
+    let settings = Settings {
+        topics: Topics::below("").unwrap(),
+        scan_qos: Qos::default(),
+        objects_qos: Qos::default(),
+        rate,
+        handshake: HANDSHAKE,
+        warmup: 0,
+        samples,
+        ready_timeout: Duration::from_secs(30),
+        clock: Clock::start(),
+    };
+    let feed = Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    vehicle::drive(&**transport, feed, &settings, stopped, |_: Progress| {})
+        .await
+        .unwrap()
+}
+
+fn statuses(trial: &Trial) -> Vec<Status> {
+    trial.samples.iter().map(|sample| sample.status).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scans_leave_on_schedule_whether_or_not_answers_come() {
+    let trial = trial(20, 200.0, |edge, n, scan| {
+        // The last echo alone is answered.
+        if n == 20 {
+            edge.answer(scan.meta.id.unwrap());
+        }
+    })
+    .await;
+    assert_eq!(statuses(&trial), [Status::Lost; 20]);
+    assert_eq!(trial.losses, Some(Losses { up: 20, down: 0 }));
+    assert_eq!(trial.publisher.accepted, HANDSHAKE + 21);
+    let at = |point| -> Vec<i64> {
+        let samples = trial.samples.iter();
+        samples.map(|s| s.timeline.get(point).unwrap()).collect()
+    };
+    for pair in at(Point::Scheduled).windows(2) {
+        assert_eq!(pair[1] - pair[0], 5_000_000);
+    }
+    let sent = at(Point::Start);
+    assert!(sent.iter().zip(at(Point::Scheduled)).all(|(t, s)| *t >= s));
+    // The call that published returned; in process nothing is acknowledged.
+    let returned = at(Point::ScanReturned);
+    assert!(returned.iter().zip(&sent).all(|(r, t)| r > t));
+    assert!(
+        trial
+            .samples
+            .iter()
+            .all(|s| s.timeline.get(Point::ScanAcknowledged).is_none())
+    );
+    assert!(trial.began.monotonic_ns < sent[0] && returned[19] < trial.ended.monotonic_ns);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_told_apart() {
+    let trial = trial(6, 50.0, |edge, n, scan| {
+        let id = scan.meta.id.unwrap();
+        match n {
+            // Twice the same answer, as a transport may deliver it.
+            0 => {
+                let answer = edge.ids.next_id();
+                edge.send(list(), Some(answer), Some(id));
+                edge.send(list(), Some(answer), Some(id));
+            }
+            // To a scan of somebody else, and to none.
+            1 => {
+                let strange = MessageId {
+                    source: id.source ^ 1,
+                    ..id
+                };
+                edge.send(list(), None, Some(strange));
+                edge.send(list(), None, None);
+                edge.answer(id);
+            }
+            // No object list.
+            2 => edge.send(Bytes::from_static(b"?"), None, Some(id)),
+            // An answer to the handshake, late.
+            3 => {
+                let early = MessageId { seq: 0, ..id };
+                edge.send(list(), None, Some(early));
+                edge.answer(id);
+            }
+            // Answered with the next one.
+            4 => {}
+            5 => {
+                edge.answer(id);
+                let before = MessageId {
+                    seq: id.seq - 1,
+                    ..id
+                };
+                edge.answer(before);
+            }
+            _ => edge.answer(id),
+        }
+    })
+    .await;
+    use Status::{Answered, Lost};
+    assert_eq!(
+        statuses(&trial),
+        [Answered, Answered, Lost, Answered, Answered, Answered]
+    );
+    let repeats: Vec<_> = trial.samples.iter().map(|sample| sample.repeats).collect();
+    assert_eq!(repeats, [1, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        (trial.unrelated, trial.undecodable, trial.refused),
+        (2, 1, 0)
+    );
+    assert!(!trial.is_complete());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_edge_stamps_after_an_answer_comes_with_the_next() {
+    let trial = trial(4, 100.0, |edge, n, scan| {
+        // The third answer gets lost on its way, so the stamps of the second do too.
+        if n == 2 {
+            let id = edge.ids.next_id();
+            edge.previous = Timeline::default();
+            edge.previous.set(Point::AnswerReturned, returned(id.seq));
+        } else {
+            edge.answer(scan.meta.id.unwrap());
+        }
+    })
+    .await;
+    use Status::{Answered, Lost};
+    assert_eq!(statuses(&trial), [Answered, Answered, Lost, Answered]);
+    let stamps: Vec<_> = trial
+        .samples
+        .iter()
+        .map(|sample| sample.timeline.get(Point::AnswerReturned))
+        .collect();
+    // The edge's answers are numbered from the handshake on; the last echo brings the last one.
+    let expected = [Some(returned(3)), None, None, Some(returned(6))];
+    assert_eq!(stamps, expected);
+    assert_eq!(trial.losses, Some(Losses { up: 0, down: 1 }));
+    let clocks: Vec<_> = trial
+        .samples
+        .iter()
+        .map(|sample| sample.edge_clock)
+        .collect();
+    assert_eq!(clocks, [Some(CLOCK), Some(CLOCK), None, Some(CLOCK)]);
+    for (n, sample) in trial.samples.iter().enumerate() {
+        assert_eq!(sample.seq, HANDSHAKE + n as u64);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transport_that_ends_keeps_what_was_measured() {
+    let factory = local::Factory::default();
+    let config = TransportConfig::parse("local:ends").unwrap();
+    let [there, here] = [
+        factory.open(&config).await.unwrap(),
+        factory.open(&config).await.unwrap(),
+    ];
+    let topics = Topics::below("").unwrap();
+    let filter = TopicFilter::from(&topics.scan);
+    let schema = exchange::scan_schema().unwrap();
+    let mut scans = there
+        .subscriber(&filter, &schema, Qos::default())
+        .await
+        .unwrap();
+    let schema = exchange::objects_schema().unwrap();
+    let objects = there
+        .publisher(&topics.objects, &schema, Qos::default())
+        .await
+        .unwrap();
+    let (closing, ends) = (Arc::clone(&here), there);
+    tokio::spawn(async move {
+        let mut edge = Answering {
+            objects,
+            ids: Sequence::random(),
+            previous: Timeline::default(),
+        };
+        while let Some(Ok(scan)) = scans.recv().await {
+            let id = scan.meta.id.unwrap();
+            edge.answer(id);
+            if id.seq == HANDSHAKE + 2 {
+                // What has arrived by then is still taken out.
+                closing.close(Duration::from_secs(1)).await;
+            }
+        }
+        drop(ends);
+    });
+    let trial = drive(&here, 30, 100.0).await;
+    assert_eq!(trial.samples.len(), 30);
+    assert!(trial.cut_short && !trial.is_complete());
+    assert!(trial.count(Status::Answered) >= 3);
+    assert!(trial.count(Status::Rejected) > 0, "{:?}", statuses(&trial));
+    assert_eq!(trial.losses, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_the_transport_is_refused_before_anything_is_sent() {
+    let factory = local::Factory::default();
+    let config = TransportConfig::parse("local:small?max_payload=10").unwrap();
+    let transport = factory.open(&config).await.unwrap();
+    let settings = Settings {
+        topics: Topics::below("").unwrap(),
+        scan_qos: Qos::default(),
+        objects_qos: Qos::default(),
+        rate: 10.0,
+        handshake: HANDSHAKE,
+        warmup: 0,
+        samples: 1,
+        ready_timeout: Duration::from_secs(30),
+        clock: Clock::start(),
+    };
+    let (_stop, stopped) = watch::channel(false);
+    for data_type in [DataType::Scan, DataType::Cloud] {
+        let feed = Feed::new(Vec::new(), data_type, Convention::RosCompat).unwrap();
+        let stop = stopped.clone();
+        let trial = vehicle::drive(&*transport, feed, &settings, stop, |_| {}).await;
+        let error = trial.unwrap_err().to_string();
+        assert!(error.contains("raise `max_payload`"), "{error}");
+    }
+}
