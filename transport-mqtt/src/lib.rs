@@ -25,6 +25,7 @@
 #[cfg(feature = "embedded-broker")]
 mod broker;
 mod capability;
+mod early;
 mod factory;
 mod fault;
 mod membership;

@@ -185,6 +185,8 @@ fn stamps(text: &str, meta: &mut Metadata) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn full() -> Metadata {
@@ -257,6 +259,40 @@ mod tests {
             assert_eq!(length(&other), length(&least));
             let properties = encode(&other).unwrap();
             assert_eq!(Decoder::default().decode(&properties).unwrap(), other);
+        }
+    }
+
+    fn read(key: &str, value: &str, name: Option<String>) -> Result<Metadata> {
+        Decoder::default().decode(&PublishProperties {
+            user_properties: vec![(key.to_owned(), value.to_owned())],
+            content_type: name,
+            ..PublishProperties::default()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_properties_are_metadata_or_an_error_that_names_the_key(
+            key in prop::sample::select(&[ID, CORRELATION, TRACE, STAMPS, SCHEMA][..]),
+            value in prop_oneof![".{0,400}", "[0-9a-fA-F#: +-]{0,400}"],
+            name in prop::option::of(".{0,300}"),
+        ) {
+            if let Err(error) = read(key, &value, name) {
+                let text = error.to_string();
+                prop_assert!(text.contains(key) && text.len() < 1000, "{}", text);
+            }
+        }
+
+        #[test]
+        fn cut_values_are_errors(cut in any::<prop::sample::Index>()) {
+            for (key, value) in encode(&full()).unwrap().user_properties {
+                let at = cut.index(value.len());
+                let whole_stamps = key == STAMPS && at > 0 && (at + 1) % (STAMP + 1) == 0;
+                // What is no trace context of ours is of somebody else.
+                if key != TRACE && !whole_stamps {
+                    prop_assert!(read(&key, &value[..at], None).is_err(), "{}", &value[..at]);
+                }
+            }
         }
     }
 

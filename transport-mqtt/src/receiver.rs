@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use transport_api::event::EventHub;
 use transport_api::reception::{Arrived, Inlet};
-use transport_api::throttle::Throttle;
 use transport_api::{Delivery, Error, ErrorKind, MessageId, Metadata, Result, envelope};
 
+use crate::early::Early;
 use crate::fault::Fault;
 use crate::phase::Phase;
 use crate::presence::Peers;
@@ -139,14 +139,8 @@ struct Table {
     metadata: bool,
     native: bool,
     max_payload: usize,
-    /// For warnings about those.
-    given_up: Throttle,
     /// Arrivals of a session taken up again whose subscribers are not back yet.
-    early: VecDeque<Incoming>,
-    /// Bytes of their payloads.
-    early_bytes: usize,
-    /// How many of those are kept, and no more bytes than of one largest message.
-    patience: usize,
+    early: Early,
 }
 
 enum End {
@@ -181,13 +175,13 @@ impl Receiver {
             metadata: settings.metadata,
             native: settings.version == Version::V5,
             max_payload: settings.max_payload,
-            given_up: Throttle::default(),
-            early: VecDeque::new(),
-            early_bytes: 0,
-            patience: match settings.session {
-                Session::Persistent => usize::from(settings.inflight),
-                _ => 0,
-            },
+            early: Early::new(
+                match settings.session {
+                    Session::Persistent => usize::from(settings.inflight),
+                    _ => 0,
+                },
+                settings.max_payload + envelope::MAX_BLOCK,
+            ),
         };
         if let Some(peers) = peers {
             table.add(peers.filter(), 1).presence = true;
@@ -342,7 +336,7 @@ impl Talk {
                         continue;
                     };
                     // A persistent session may still send the identifiers of a former process.
-                    let known = self.greeting.identifiers && table.patience == 0;
+                    let known = self.greeting.identifiers && !table.early.is_used();
                     let id = known.then_some(wanted.id);
                     self.requests
                         .subscribe(&wanted.filter, wanted.qos, id, *kept)
@@ -504,8 +498,7 @@ impl Table {
             kept: true,
         };
         self.asks.push_back(ask);
-        self.early_bytes = 0;
-        for incoming in std::mem::take(&mut self.early) {
+        for incoming in self.early.take() {
             self.deliver(incoming);
         }
     }
@@ -651,24 +644,6 @@ impl Table {
             .any(|it| selects(&it.filter, &text))
     }
 
-    /// Keeps an arrival until its subscriber is back.
-    fn keep(&mut self, incoming: Incoming) {
-        self.early_bytes += incoming.payload.len();
-        self.early.push_back(incoming);
-        while self.early.len() > self.patience
-            || self.early_bytes > self.max_payload + envelope::MAX_BLOCK
-        {
-            let given_up = self.early.pop_front();
-            self.early_bytes -= given_up.map_or(0, |it| it.payload.len());
-            if let Some(left_out) = self.given_up.admit() {
-                tracing::warn!(
-                    left_out,
-                    "arrival of the persistent session given up: nobody subscribed to it yet"
-                );
-            }
-        }
-    }
-
     /// Gives an arrival to everyone it is for.
     fn deliver(&mut self, incoming: Incoming) {
         let Incoming {
@@ -683,8 +658,8 @@ impl Table {
         {
             return;
         }
-        if self.patience > 0 && !self.is_awaited(&topic) {
-            self.keep(Incoming {
+        if self.early.is_used() && !self.is_awaited(&topic) {
+            self.early.keep(Incoming {
                 topic,
                 payload,
                 retained,
@@ -698,9 +673,9 @@ impl Table {
         let ids = properties
             .as_ref()
             .map_or(&[][..], |it| &it.subscription_identifiers);
-        let patience = self.patience;
+        let persistent = self.early.is_used();
         let selected = |it: &Subscription| match ids {
-            ids if !ids.is_empty() && patience == 0 => ids.contains(&it.id),
+            ids if !ids.is_empty() && !persistent => ids.contains(&it.id),
             _ => selects(&it.filter, &text),
         };
         let read = match &named {

@@ -588,3 +588,46 @@ fn fitting(parcel: Parcel, greeting: &Greeting, metadata: bool) -> Option<Parcel
     parcel.lose(ErrorKind::TooLarge, &why);
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transport_api::ledger::Ledger;
+    use transport_api::{AckScope, PublisherCounters};
+
+    fn parcel(ledger: &Arc<Ledger>, payload: &'static str) -> Parcel {
+        Parcel {
+            message: Message::new(payload),
+            entry: ledger.accept(),
+            line: Arc::new(Line {
+                topic: ledger.topic().clone(),
+                delivery: Delivery::AtLeastOnce,
+                retain: false,
+            }),
+            failures: 0,
+        }
+    }
+
+    #[test]
+    fn only_what_was_sent_is_sent_again_first_and_can_be_blamed() {
+        let topic = TopicName::parse("a").unwrap();
+        let ledger = Ledger::new(topic, AckScope::NextHop, Arc::default());
+        let mut backlog = Backlog::default();
+        backlog.again.push_back(parcel(&ledger, "not sent yet"));
+        assert!(!backlog.recover(Flight::new(2)));
+        let mut flight = Flight::new(2);
+        flight.window.insert(1, parcel(&ledger, "written"));
+        flight.handed.push_back(None);
+        flight.handed.push_back(Some(parcel(&ledger, "in hand")));
+        assert!(backlog.recover(flight));
+        let order: Vec<_> = backlog.again.iter().map(|it| &it.message.payload).collect();
+        assert_eq!(order, ["written", "in hand", "not sent yet"]);
+        drop(backlog);
+        let lost = PublisherCounters {
+            accepted: 3,
+            lost: 3,
+            ..PublisherCounters::default()
+        };
+        assert_eq!(ledger.counters(), lost);
+    }
+}

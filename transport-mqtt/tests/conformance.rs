@@ -1,6 +1,7 @@
 //! The suite of `transport-conformance` on every broker there is, with both protocol versions.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
@@ -85,6 +86,9 @@ macro_rules! fixture {
         #[async_trait]
         impl Fixture for $name {
             const NAME: &'static str = $text;
+
+            // Twice the default of `keep_alive`.
+            const SILENCE: Duration = Duration::from_secs(20);
 
             fn factory() -> impl TransportFactory {
                 Factory

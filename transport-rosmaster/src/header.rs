@@ -150,7 +150,8 @@ impl Type {
 
 fn parse_sum(text: &str) -> Option<[u8; 16]> {
     let mut sum = [0; 16];
-    if text.len() != 32 || !text.is_ascii() {
+    // The parser of numbers takes a sign, too.
+    if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }
     for (byte, at) in sum.iter_mut().zip((0..32).step_by(2)) {
@@ -171,6 +172,10 @@ pub(crate) fn starts_with_header(definition: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
 
     async fn read(bytes: &[u8]) -> io::Result<Header> {
@@ -197,6 +202,42 @@ mod tests {
         assert!(read(&[5, 0, 0, 0, 1, 0, 0, 0, b'x']).await.is_err());
     }
 
+    /// Reading from memory never waits.
+    fn now(bytes: &[u8]) -> io::Result<Header> {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::pin!(read(bytes)).poll(&mut cx) {
+            std::task::Poll::Ready(outcome) => outcome,
+            std::task::Poll::Pending => panic!("memory is there"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_header_or_an_error(bytes in vec(any::<u8>(), 0..300)) {
+            let _ = now(&bytes);
+            let length = (bytes.len() as u32).to_le_bytes();
+            if let Ok(header) = now(&[&length[..], &bytes].concat()) {
+                prop_assert_eq!(now(&header.encode()).unwrap(), header);
+            }
+        }
+
+        #[test]
+        fn a_cut_or_oversized_header_is_an_error(
+            fields in btree_map("[a-z]{1,8}", ".{0,40}", 1..6),
+            cut in any::<Index>(),
+            more in 1u32..,
+        ) {
+            let bytes = Header(fields).encode();
+            prop_assert!(now(&bytes[..cut.index(bytes.len())]).is_err());
+            // Its length promises more than comes, however much that is.
+            let length = ((bytes.len() - 4) as u32).saturating_add(more).to_le_bytes();
+            prop_assert!(now(&[&length[..], &bytes[4..]].concat()).is_err());
+            // So does that of a field.
+            let length = (bytes.len() as u32).saturating_add(more).to_le_bytes();
+            prop_assert!(now(&[&bytes[..4], &length[..], &bytes[8..]].concat()).is_err());
+        }
+    }
+
     #[test]
     fn opaque_is_a_type_of_its_own_and_is_recognised() {
         let opaque = Type::of(&Schema::opaque());
@@ -209,7 +250,13 @@ mod tests {
             .with("type", "a/B")
             .with("md5sum", &"ab".repeat(16));
         assert_eq!(Type::schema(&header).unwrap().as_ref(), schema.id());
-        for sum in ["", "xy", &"é".repeat(16), &"zz".repeat(16)] {
+        for sum in [
+            "",
+            "xy",
+            &"é".repeat(16),
+            &"zz".repeat(16),
+            &"+a".repeat(16),
+        ] {
             let header = Header::default().with("type", "a/B").with("md5sum", sum);
             assert!(Type::schema(&header).is_err(), "{sum}");
         }

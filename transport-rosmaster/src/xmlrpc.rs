@@ -181,6 +181,10 @@ pub(crate) fn array<'a>(texts: impl IntoIterator<Item = &'a str>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
 
     #[test]
@@ -228,4 +232,60 @@ mod tests {
                 .contains("no such method")
         );
     }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_document_or_an_error(
+            text in ".{0,200}",
+            tags in vec(prop::sample::select(TAGS), 0..40),
+        ) {
+            for body in [text, tags.concat()] {
+                let _ = decode_call(body.as_bytes());
+                let _ = decode_reply(body.as_bytes());
+            }
+        }
+
+        #[test]
+        fn a_cut_or_damaged_document_is_no_panic(
+            texts in vec(".{0,20}", 0..5),
+            cut in any::<Index>(),
+            byte in any::<u8>(),
+        ) {
+            let values = texts.iter().map(String::as_str);
+            let call = encode_call("method", vec![array(values)]).unwrap();
+            let read = decode_call(call.as_bytes()).unwrap();
+            prop_assert_eq!(read.method, "method");
+            let at = cut.index(call.len());
+            prop_assert!(decode_call(&call.as_bytes()[..at]).is_err());
+            let mut damaged = call.into_bytes();
+            damaged[at] = byte;
+            let _ = decode_call(&damaged);
+            let _ = decode_reply(&damaged);
+        }
+    }
+
+    /// Pieces that come near to documents.
+    const TAGS: &[&str] = &[
+        "<?xml version=\"1.0\"?>",
+        "<methodCall>",
+        "<methodName>a</methodName>",
+        "<methodResponse>",
+        "<fault>",
+        "<params>",
+        "<param>",
+        "<value>",
+        "<array>",
+        "<data>",
+        "<struct>",
+        "<i4>1</i4>",
+        "<int>99999999999</int>",
+        "<string>&amp;&#x0;</string>",
+        "</value>",
+        "</data>",
+        "</array>",
+        "</param>",
+        "</params>",
+        "</methodCall>",
+        "</methodResponse>",
+    ];
 }

@@ -4,6 +4,7 @@
 mod links;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use links::Network;
@@ -36,6 +37,9 @@ async fn embedded(port: u16) -> (SocketAddr, Box<dyn Host>) {
 #[async_trait]
 impl Fixture for Embedded {
     const NAME: &'static str = "embedded";
+
+    // The default of `connect_timeout` and twice that of `poll`.
+    const SILENCE: Duration = Duration::from_secs(7);
 
     fn factory() -> impl TransportFactory {
         Factory
@@ -92,6 +96,9 @@ struct Rosmaster {
 #[async_trait]
 impl Fixture for Rosmaster {
     const NAME: &'static str = "rosmaster";
+
+    // The default of `connect_timeout` and twice that of `poll`.
+    const SILENCE: Duration = Duration::from_secs(7);
 
     fn factory() -> impl TransportFactory {
         Factory

@@ -34,6 +34,9 @@ struct Peers {
 impl Fixture for Peers {
     const NAME: &'static str = "peers";
 
+    // The `lease`.
+    const SILENCE: Duration = Duration::from_secs(2 * BLOCK.as_secs());
+
     fn factory() -> impl TransportFactory {
         Factory
     }
@@ -104,6 +107,9 @@ impl ServerControl for Router {
 impl Fixture for Router {
     const NAME: &'static str = "router";
 
+    // The `lease`.
+    const SILENCE: Duration = Duration::from_secs(2 * BLOCK.as_secs());
+
     fn factory() -> impl TransportFactory {
         Factory
     }
@@ -143,6 +149,9 @@ struct Zenohd {
 #[async_trait]
 impl Fixture for Zenohd {
     const NAME: &'static str = "zenohd";
+
+    // The `lease`.
+    const SILENCE: Duration = Duration::from_secs(2 * BLOCK.as_secs());
 
     fn factory() -> impl TransportFactory {
         Factory

@@ -1,6 +1,7 @@
 //! What an author provides.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use transport_api::{TransportConfig, TransportFactory};
@@ -20,6 +21,10 @@ pub const FIRST: &str = "first";
 pub trait Fixture: Send + Sync + Sized + 'static {
     /// Name of the fixture, such as `mosquitto-v5`; the prefix of its checks.
     const NAME: &'static str;
+
+    /// Within this time, as the transport's documentation says, peers notice that their link passes
+    /// nothing any more, with the configurations of this fixture. Of no interest without a link.
+    const SILENCE: Duration = Duration::from_secs(20);
 
     /// The factory under test. Called once per fixture and once in each child process.
     fn factory() -> impl TransportFactory;

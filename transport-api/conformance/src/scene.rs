@@ -86,6 +86,7 @@ trait Stage: Send + Sync {
     fn config(&self, peer: &str) -> TransportConfig;
     fn link(&self) -> Option<&dyn LinkControl>;
     fn server(&self) -> Option<&dyn ServerControl>;
+    fn silence(&self) -> Duration;
     async fn stop(self: Box<Self>);
 }
 
@@ -99,6 +100,9 @@ impl<F: Fixture> Stage for F {
     }
     fn server(&self) -> Option<&dyn ServerControl> {
         Fixture::server(self)
+    }
+    fn silence(&self) -> Duration {
+        F::SILENCE
     }
     async fn stop(self: Box<Self>) {
         Fixture::stop(*self).await;
@@ -140,6 +144,11 @@ impl Scene {
     pub(crate) fn link(&self) -> Outcome<&dyn LinkControl> {
         let missing = || Failure("the fixture has no link".to_owned());
         self.stage.link().ok_or_else(missing)
+    }
+
+    /// Within this time a link that passes nothing is noticed.
+    pub(crate) fn silence(&self) -> Duration {
+        self.stage.silence()
     }
 
     /// The server; checks that use it need it.

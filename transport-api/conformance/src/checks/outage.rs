@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use transport_api::{
-    AckScope, Delivery, DeliveryToken, Event, Events, Overflow, Qos, Refused, Stage, Subscriber,
-    SubscriberExt, Transport, Why,
+    AckScope, Delivery, DeliveryToken, Event, Events, Message, Overflow, Qos, Refused, Stage,
+    Subscriber, SubscriberExt, Transport, Why,
 };
 
 use super::guarantee::receiving;
@@ -14,8 +14,8 @@ use super::{Check, check, need};
 use crate::fixture::FIRST;
 use crate::remote::{Part, Remote};
 use crate::scene::{
-    Failure, Outcome, POLL, QUIET, Scene, Source, arrive, ensure, event, id, listen, noise, number,
-    subscribe, wait,
+    Failure, Outcome, POLL, QUIET, Scene, Source, arrive, ensure, event, id, listen, noise, now,
+    number, patience, subscribe, wait,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -27,6 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
     check!(link_cut_ends_transport, need::ends),
     check!(stalled_link_never_blocks_publisher, need::link),
     check!(stalled_link_fills_a_bounded_queue, need::link),
+    check!(flush_waits_for_what_was_accepted_before, need::link),
+    check!(silent_link_is_noticed, need::heals),
     check!(close_reports_abandoned, need::link),
     check!(server_restart_keeps_handles, need::restarts),
     check!(server_restart_is_counted, need::restarts_at_least_once),
@@ -341,6 +343,97 @@ async fn stalled_link_fills_a_bounded_queue(scene: &Scene) -> Outcome {
     scene.link()?.heal("second").await;
     wait("room after the stall", source.publisher.ready()).await??;
     arrive(&mut source, &mut subscriber, "a message after the stall").await?;
+    Ok(())
+}
+
+async fn flush_waits_for_what_was_accepted_before(scene: &Scene) -> Outcome {
+    const ROUND: usize = 50;
+    let (first, second) = scene.pair().await?;
+    let topic = scene.topic("flushed");
+    let mut subscriber = listen(&first, &topic).await?;
+    let qos = Qos {
+        overflow: Overflow::DropOldest,
+        ..Qos::default().with_depth(2)
+    };
+    let mut source = Source::new(&second, &topic, qos).await?;
+    arrive(&mut source, &mut subscriber, "a message before the stall").await?;
+    scene.link()?.stall("second").await;
+    let payload = noise(64 << 10, 3);
+    let mut written = None;
+    let what = "a link that passes nothing to hold a message up";
+    wait(what, async {
+        loop {
+            for _ in 0..ROUND {
+                source.tell(payload.clone()).await?;
+            }
+            let counters = source.publisher.counters();
+            if counters.dropped > 0 && written == Some(counters.written) {
+                return Ok::<_, Failure>(());
+            }
+            written = Some(counters.written);
+            tokio::time::sleep(QUIET).await;
+        }
+    })
+    .await??;
+    // One message is in the transport's hand and cannot be written. Those in the queue give way to
+    // later ones, more than were accepted and not written by now: no progress of the one in hand.
+    let publisher = &source.publisher;
+    let mut flush = publisher.flush(Stage::Written);
+    ensure!(
+        now(flush.as_mut()).is_none(),
+        "flushed over a link that passes nothing: {:?}",
+        publisher.counters()
+    );
+    for _ in 0..2 * ROUND {
+        let message = Message::new(payload.clone());
+        match publisher.try_publish(message) {
+            Ok(token) => drop(token),
+            Err(refused) => return Err(Failure(format!("{refused:?}"))),
+        }
+        tokio::task::yield_now().await;
+    }
+    let early = tokio::time::timeout(QUIET, flush.as_mut()).await;
+    ensure!(
+        early.is_err(),
+        "the flush ended with {early:?} before the link passed anything: {:?}",
+        publisher.counters()
+    );
+    scene.link()?.heal("second").await;
+    wait("the flush after the stall", flush).await??;
+    Ok(())
+}
+
+async fn silent_link_is_noticed(scene: &Scene) -> Outcome {
+    let (first, second) = scene.pair().await?;
+    let mut events = second.events();
+    connected(&mut events).await?;
+    let (up, down) = (scene.topic("up"), scene.topic("down"));
+    let mut above = listen(&first, &up).await?;
+    let mut below = listen(&second, &down).await?;
+    let mut rising = Source::new(&second, &up, Qos::default()).await?;
+    let mut falling = Source::new(&first, &down, Qos::default()).await?;
+    arrive(&mut rising, &mut above, "a message up").await?;
+    arrive(&mut falling, &mut below, "a message down").await?;
+    scene.link()?.stall("second").await;
+    // The documented time, and a watchdog on top.
+    let noticed = async {
+        while let Some(event) = events.next().await {
+            if matches!(event, Event::Disconnected { .. }) {
+                return;
+            }
+        }
+    };
+    let limit = scene.silence() + patience();
+    let noticed = tokio::time::timeout(limit, noticed).await;
+    ensure!(
+        noticed.is_ok(),
+        "a link that passes nothing was not noticed; {:?} are documented",
+        scene.silence()
+    );
+    scene.link()?.heal("second").await;
+    connected(&mut events).await?;
+    arrive(&mut rising, &mut above, "a message up after the silence").await?;
+    arrive(&mut falling, &mut below, "a message down after the silence").await?;
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use transport_api::{
-    AckScope, Delivery, ErrorKind, Event, Overflow, PublisherExt, Qos, Refused, Stage, Subscriber,
-    SubscriberExt, Transport, Why,
+    AckScope, Delivery, ErrorKind, Event, Overflow, PublisherExt, Qos, Refused, Schema, Stage,
+    Subscriber, SubscriberExt, Transport, Why,
 };
 
 use super::guarantee::{receiving, unsupported};
@@ -76,7 +76,12 @@ async fn full_queue_refuses_and_returns_message(scene: &Scene) -> Outcome {
     let (first, second) = scene.pair().await?;
     let mut subscriber = obstacle(scene, &first, "full").await?;
     let qos = Qos::blocking().with_depth(1);
-    let mut source = Source::new(&second, &scene.topic("full"), qos).await?;
+    // The publisher's schema is not in the messages: it may be filled in, but not in what comes back.
+    let schema = Schema::new("conformance/Full", [3; 16], "");
+    let topic = scene.topic("full");
+    let what = "a publisher with a schema";
+    let publisher = wait(what, second.publisher(&topic, &schema, qos)).await??;
+    let mut source = Source::with(publisher);
     let accepted = fill(&mut source, &noise(LARGE, 9))?;
     let counters = source.publisher.counters();
     ensure!(
