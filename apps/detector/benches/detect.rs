@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lidar_detector::{Detector, Neural, Plane, Raster};
-use lidar_scene::Scene;
+use lidar_scene::Street;
 
 #[path = "../training/cloud.rs"]
 mod cloud;
@@ -12,7 +12,9 @@ mod cloud;
 mod lidar;
 
 fn stages(c: &mut Criterion) {
-    let points = lidar::Lidar::vlp_32c().turn(&Scene::street(1)).points;
+    let points = lidar::Lidar::vlp_32c()
+        .turn(&Street::default().build(1))
+        .points;
     let full = cloud::cloud(&points);
     // One point: everything but the network is next to nothing.
     let single = cloud::cloud(&[[10.0, 0.0, -1.0]]);

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use lidar_detector::{Class, DEFAULT_THRESHOLD, Detector, Neural};
-use lidar_scene::Scene;
+use lidar_scene::Street;
 
 mod cloud;
 mod lidar;
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     for seed in FIRST_SEED..FIRST_SEED + scenes {
-        let turn = lidar.turn(&Scene::street(seed));
+        let turn = lidar.turn(&Street::default().build(seed));
         let detections = detector.detect(&cloud(&turn.points))?;
         for (rule, score) in &mut rules {
             score.add(rule, &detections, &turn.objects);

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use lidar_scene::Scene;
+use lidar_scene::Street;
 
 const FIRINGS: u32 = 1_812;
 const LASERS: u32 = 32;
@@ -17,7 +17,7 @@ fn turn(c: &mut Criterion) {
             [flat * azimuth.cos(), flat * azimuth.sin(), elevation.sin()]
         })
         .collect();
-    let scene = Scene::street(1);
+    let scene = Street::default().build(1);
     let mut group = c.benchmark_group("scene");
     group.throughput(Throughput::Elements(u64::from(FIRINGS * LASERS)));
     group.bench_function("turn", |b| {

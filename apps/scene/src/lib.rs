@@ -1,9 +1,9 @@
 //! A procedural street, ray cast, with its ground truth.
 //!
 //! ```
-//! use lidar_scene::Scene;
+//! use lidar_scene::Street;
 //!
-//! let mut scene = Scene::street(7);
+//! let mut scene = Street::default().build(7);
 //! let hit = scene.cast([0.0; 3], [0.2, 0.0, -1.0]).unwrap();
 //! assert!((hit.range - scene.mount_height()).abs() < 0.2);
 //! scene.advance(0.1);

@@ -3,7 +3,6 @@ use crate::ground::Ground;
 use crate::object::Object;
 use crate::random::{Dice, mix};
 use crate::road_user::Class;
-use crate::street::Street;
 
 /// No return comes from farther away, in metres (VLP-32C data sheet).
 pub const MAX_RANGE: f32 = 200.0;
@@ -62,12 +61,6 @@ pub struct TruthBox {
 }
 
 impl Scene {
-    /// An ordinary built-up street: [`Street::default`]. A VLP-32C turn has about 49,000 returns
-    /// of 57,984 in it.
-    pub fn street(seed: u64) -> Self {
-        Street::default().build(seed)
-    }
-
     pub(crate) fn new(
         ground: Ground,
         objects: Vec<Object>,

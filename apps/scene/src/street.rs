@@ -28,6 +28,7 @@ pub struct Street {
     pub clutter: f32,
 }
 
+/// An ordinary built-up street: a VLP-32C turn has about 49,000 returns of 57,984 in it.
 impl Default for Street {
     fn default() -> Self {
         Self {

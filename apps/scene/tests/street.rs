@@ -31,7 +31,7 @@ fn turn(scene: &Scene) -> Vec<Option<Hit>> {
 fn a_turn_has_about_49_000_returns() {
     let mut total = 0;
     for seed in 0..16 {
-        let hits = turn(&Scene::street(seed));
+        let hits = turn(&Street::default().build(seed));
         assert_eq!(hits.len(), 57_984);
         let returns = hits.iter().flatten().count();
         assert!(
@@ -51,18 +51,21 @@ fn a_turn_has_about_49_000_returns() {
 
 #[test]
 fn the_seed_decides_everything() {
-    let mut scene = Scene::street(3);
+    let mut scene = Street::default().build(3);
     scene.advance(0.1);
-    let mut again = Scene::street(3);
+    let mut again = Street::default().build(3);
     again.advance(0.1);
     assert_eq!(turn(&scene), turn(&again));
     assert_eq!(scene.truth(), again.truth());
-    assert_ne!(Scene::street(4).truth(), Scene::street(3).truth());
+    assert_ne!(
+        Street::default().build(4).truth(),
+        Street::default().build(3).truth()
+    );
 }
 
 #[test]
 fn hits_on_a_labelled_object_lie_in_its_box() {
-    let scene = Scene::street(11);
+    let scene = Street::default().build(11);
     let truth: HashMap<u32, _> = scene
         .truth()
         .into_iter()
@@ -106,7 +109,7 @@ fn hits_on_a_labelled_object_lie_in_its_box() {
 
 #[test]
 fn traffic_moves_and_stays_in_the_street() {
-    let mut scene = Scene::street(5);
+    let mut scene = Street::default().build(5);
     let before = scene.truth();
     scene.advance(0.5);
     let after = scene.truth();
@@ -139,7 +142,7 @@ fn traffic_moves_and_stays_in_the_street() {
 #[test]
 fn vehicles_do_not_overlap() {
     for seed in 0..20 {
-        let truth = Scene::street(seed).truth();
+        let truth = Street::default().build(seed).truth();
         for (index, a) in truth.iter().enumerate() {
             assert!(
                 a.center[0].hypot(a.center[1]) > 2.5,
@@ -158,7 +161,7 @@ fn vehicles_do_not_overlap() {
 
 #[test]
 fn rays_that_are_no_rays_return_nothing() {
-    let scene = Scene::street(1);
+    let scene = Street::default().build(1);
     for direction in [
         [0.0; 3],
         [f32::NAN, 0.0, 0.0],

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use lidar_messages::{Packets, Time, VelodyneScan};
-use lidar_scene::{Scene, TruthBox};
+use lidar_scene::{Scene, Street, TruthBox};
 
 use super::Statistics;
 use crate::{
@@ -105,7 +105,7 @@ impl Simulator {
         let turn_seconds = 60.0 / config.rpm;
         let step = FIRING_CYCLE_NANOS as f64 * 1e-9 / turn_seconds * f64::from(FULL_TURN);
         Self {
-            scene: Scene::street(config.seed),
+            scene: Street::default().build(config.seed),
             turns: TurnAssembler::new(0),
             random: Random::new(config.seed),
             range_noise: config.range_noise,
