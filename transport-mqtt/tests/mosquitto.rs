@@ -98,6 +98,62 @@ async fn every_number_accepted_across_a_broker_crash_arrives_or_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acknowledged_messages_go_on_as_soon_as_everybody_is_back() {
+    // With waits of 1.5 to 3 s, messages would be held for 12 s if nobody were known to be back.
+    const WAITS: &str = "reconnect_min=3s&reconnect_max=60s";
+    const HELD: Duration = Duration::from_secs(10);
+    let Some(broker) = mosquitto::start("allow_anonymous true").await else {
+        return;
+    };
+    for version in ["5", "3.1.1"] {
+        let at = broker.address();
+        // Each side is a peer of its own name.
+        let url = |peer: &str| {
+            let url = format!("mqtt://{at}?version={version}&{WAITS}&peer={peer}");
+            config(&url)
+        };
+        let (edge, vehicle) = (open(&url("edge")).await, open(&url("vehicle")).await);
+        let (mut near, mut far) = (vehicle.events(), edge.events());
+        let known = |event: &Event| matches!(event, Event::PeerAlive(_));
+        until(&mut near, known).await;
+        until(&mut far, known).await;
+        let mut subscriber = listen(&edge, &topic("a"), Delivery::AtLeastOnce).await;
+        let qos = Qos::at_least_once().with_depth(64);
+        let publisher = vehicle.publisher(&topic("a"), &opaque(), qos).await;
+        let publisher = publisher.unwrap();
+        broker.kill().await;
+        let lost = |event: &Event| matches!(event, Event::Disconnected { .. });
+        until(&mut near, lost).await;
+        until(&mut far, lost).await;
+        let mut ids = Sequence::random();
+        let mut tokens = Vec::new();
+        for _ in 0..50 {
+            let message = Message::new("meanwhile").with_id(ids.next_id());
+            tokens.push(within(publisher.publish(message)).await.unwrap());
+        }
+        broker.restart().await;
+        let back = |event: &Event| matches!(event, Event::Connected);
+        until(&mut near, back).await;
+        until(&mut far, back).await;
+        let arrive = async {
+            for _ in 0..50 {
+                subscriber.recv().await.unwrap().unwrap();
+            }
+        };
+        let arrived = tokio::time::timeout(HELD, arrive).await;
+        assert!(arrived.is_ok(), "version {version}: held back");
+        for token in tokens {
+            assert_eq!(within(token).await.unwrap(), Stage::Acknowledged);
+        }
+        assert_eq!(subscriber.counters().missed, 0);
+        for side in [vehicle, edge] {
+            within(side.close(CLOSE)).await;
+        }
+    }
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_broker_will_not_carry_is_refused_or_counted() {
     // Announced with MQTT 5: refused before it is sent.
     let lines = "allow_anonymous true\nmax_packet_size 600000";
