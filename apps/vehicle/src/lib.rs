@@ -119,7 +119,8 @@ pub async fn drive(
     let deadline = Instant::now() + settings.ready_timeout;
     let mut before = None;
     for n in 0..settings.handshake.max(1) {
-        before = echo.once(&mut sequence, &mut answers, deadline).await?;
+        let answered = echo.once(&mut sequence, &mut answers, deadline).await;
+        before = answered.map_err(|error| explain(&error, &outages))?;
         if before.is_none() {
             break;
         }
@@ -183,6 +184,15 @@ pub async fn drive(
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })
+}
+
+/// `error` with what the transport told meanwhile, which may be why.
+fn explain(error: &Error, outages: &Outages) -> Error {
+    let mut message = error.message().to_owned();
+    if let Some(outage) = outages.so_far().last() {
+        message.push_str(&format!(" It was disconnected meanwhile: {}", outage.cause));
+    }
+    Error::new(error.kind(), error.operation(), message)
 }
 
 /// Waits for the answers that are still on their way.

@@ -111,8 +111,8 @@ async fn trial(
     trial
 }
 
-async fn drive(transport: &Arc<dyn Transport>, samples: u64, rate: f64) -> Trial {
-    let settings = Settings {
+fn settings(samples: u64, rate: f64) -> Settings {
+    Settings {
         topics: Topics::below("").unwrap(),
         scan_qos: Qos::default(),
         objects_qos: Qos::default(),
@@ -122,7 +122,11 @@ async fn drive(transport: &Arc<dyn Transport>, samples: u64, rate: f64) -> Trial
         samples,
         ready_timeout: Duration::from_secs(30),
         clock: Clock::start(),
-    };
+    }
+}
+
+async fn drive(transport: &Arc<dyn Transport>, samples: u64, rate: f64) -> Trial {
+    let settings = settings(samples, rate);
     let feed = Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap();
     let (_stop, stopped) = watch::channel(false);
     vehicle::drive(&**transport, feed, &settings, stopped, |_: Progress| {})
@@ -309,17 +313,7 @@ async fn what_does_not_fit_the_transport_is_refused_before_anything_is_sent() {
     let factory = local::Factory::default();
     let config = TransportConfig::parse("local:small?max_payload=10").unwrap();
     let transport = factory.open(&config).await.unwrap();
-    let settings = Settings {
-        topics: Topics::below("").unwrap(),
-        scan_qos: Qos::default(),
-        objects_qos: Qos::default(),
-        rate: 10.0,
-        handshake: HANDSHAKE,
-        warmup: 0,
-        samples: 1,
-        ready_timeout: Duration::from_secs(30),
-        clock: Clock::start(),
-    };
+    let settings = settings(1, 10.0);
     let (_stop, stopped) = watch::channel(false);
     for data_type in [DataType::Scan, DataType::Cloud] {
         let feed = Feed::new(Vec::new(), data_type, Convention::RosCompat).unwrap();
@@ -327,5 +321,40 @@ async fn what_does_not_fit_the_transport_is_refused_before_anything_is_sent() {
         let trial = vehicle::drive(&*transport, feed, &settings, stop, |_| {}).await;
         let error = trial.unwrap_err().to_string();
         assert!(error.contains("raise `max_payload`"), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_type_on_the_topic_of_objects_is_named_with_ours() {
+    let factory = local::Factory::default();
+    let config = TransportConfig::parse("local:strange").unwrap();
+    let transport = factory.open(&config).await.unwrap();
+    let topics = Topics::below("").unwrap();
+    let schema = exchange::cloud_schema().unwrap();
+    let strange = transport
+        .publisher(&topics.objects, &schema, Qos::default())
+        .await
+        .unwrap();
+    let talking = tokio::spawn(async move {
+        loop {
+            drop(strange.try_publish(Message::new(Bytes::new())));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let settings = Settings {
+        ready_timeout: Duration::from_millis(700),
+        ..settings(1, 10.0)
+    };
+    let feed = Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    let trial = vehicle::drive(&*transport, feed, &settings, stopped, |_| {}).await;
+    talking.abort();
+    let error = trial.unwrap_err().to_string();
+    for name in [
+        "is an edge running",
+        "sensor_msgs/PointCloud2",
+        "vision_msgs/Detection3DArray",
+    ] {
+        assert!(error.contains(name), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Vehicle and edge that are started before what they need, or beside another one.
+//! A broker that comes late, that goes away for a while, or that two edges fight over.
 //!
 //! Where Mosquitto is not installed its tests say so and pass, unless `CONFORMANCE_REQUIRE=all`.
 
@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use transport_conformance::server::{find, free_port};
 
 /// Generous: a watchdog, not a promise.
@@ -244,4 +245,63 @@ fn two_edges_with_one_client_id_are_told() {
     let _second = Process::start(edge(&url));
     // A broker of MQTT 5 may say so; this one only closes connections.
     first.says("client id `edge7` may be in use elsewhere");
+}
+
+#[test]
+fn an_outage_is_marked_from_its_beginning_to_its_end() {
+    let Some(program) = mosquitto() else { return };
+    let port = free_port();
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = broker(program.clone(), port, &folder);
+    first.says("running");
+    let url = format!("mqtt://127.0.0.1:{port}");
+    let results = tempfile::tempdir().unwrap();
+    let mut command = roundtrip(&["run", "--transport", &url, "--qos=at-least-once"]);
+    command
+        .args(["--samples=160", "--warmup=0", "--rate=20"])
+        .args(["--source=synthetic:1?turns=1", "--detector=fixed-delay:1ms"])
+        .arg("--results")
+        .arg(results.path());
+    let mut run = Process::start(command);
+    // Scans are seen at the broker; some of them shall be measured.
+    first.says("velodyne_packets', ... (183342 bytes)");
+    std::thread::sleep(Duration::from_secs(2));
+    drop(first);
+    std::thread::sleep(Duration::from_secs(2));
+    let _second = broker(program, port, &folder);
+    let code = run.code();
+    let entry = std::fs::read_dir(results.path()).unwrap().next().unwrap();
+    let entry = entry.unwrap().path();
+    let summary = std::fs::read_to_string(entry.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let arm = &summary["arms"][0];
+    let outages = &arm["outages"];
+    for side in ["vehicle", "edge"] {
+        let outage = &outages[side][0];
+        let lasted = outage["until_ns"].as_i64().unwrap() - outage["from_ns"].as_i64().unwrap();
+        assert!(lasted > 1_000_000_000, "{side}: {outages:#}");
+        let line = format!("mqtt: {side} disconnected for ");
+        assert!(run.said.contains(&line), "{}", run.said);
+    }
+    let number = |value: &Value| value.as_u64().unwrap();
+    // What was under way is marked, whatever became of it, and the rest is not.
+    let names = ["answered", "lost", "rejected"];
+    let touched: u64 = names.iter().map(|name| number(&outages[name])).sum();
+    assert!(touched > 0 && touched < 160, "{arm:#}");
+    let rows = std::fs::read_to_string(entry.join("mqtt/samples.csv")).unwrap();
+    let marked =
+        |row: &&str| row.contains(",vehicle,") || row.contains(",both,") || row.contains(",edge,");
+    assert_eq!(
+        rows.lines().filter(marked).count() as u64,
+        touched,
+        "{rows}"
+    );
+    // Every loss has its cause in the outage.
+    assert_eq!(outages["lost"], arm["lost"], "{arm:#}");
+    assert_eq!(code, Some(i32::from(number(&arm["answered"]) < 160)));
+    // The broker's acknowledgement of the first scan was noted.
+    let header = rows.lines().next().unwrap();
+    let place = header.split(',').position(|name| name == "ACK_V").unwrap();
+    let first = rows.lines().nth(1).unwrap().split(',').nth(place).unwrap();
+    assert!(first.parse::<i64>().is_ok(), "{rows}");
 }
