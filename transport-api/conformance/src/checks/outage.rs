@@ -347,7 +347,7 @@ async fn stalled_link_fills_a_bounded_queue(scene: &Scene) -> Outcome {
 }
 
 async fn flush_waits_for_what_was_accepted_before(scene: &Scene) -> Outcome {
-    const ROUND: usize = 50;
+    const ROUND: usize = 20;
     let (first, second) = scene.pair().await?;
     let topic = scene.topic("flushed");
     let mut subscriber = listen(&first, &topic).await?;
@@ -358,23 +358,26 @@ async fn flush_waits_for_what_was_accepted_before(scene: &Scene) -> Outcome {
     let mut source = Source::new(&second, &topic, qos).await?;
     arrive(&mut source, &mut subscriber, "a message before the stall").await?;
     scene.link()?.stall("second").await;
-    let payload = noise(64 << 10, 3);
+    // Large, since each relay on the way has buffers to be filled.
+    let payload = noise(1 << 20, 3);
     let mut written = None;
     let what = "a link that passes nothing to hold a message up";
-    wait(what, async {
+    let held_up = wait(what, async {
         loop {
             for _ in 0..ROUND {
                 source.tell(payload.clone()).await?;
+                tokio::time::sleep(POLL).await;
             }
             let counters = source.publisher.counters();
             if counters.dropped > 0 && written == Some(counters.written) {
                 return Ok::<_, Failure>(());
             }
             written = Some(counters.written);
-            tokio::time::sleep(QUIET).await;
         }
-    })
-    .await??;
+    });
+    let held_up = held_up.await;
+    held_up
+        .map_err(|Failure(text)| Failure(format!("{text}: {:?}", source.publisher.counters())))??;
     // One message is in the transport's hand and cannot be written. Those in the queue give way to
     // later ones, more than were accepted and not written by now: no progress of the one in hand.
     let publisher = &source.publisher;
