@@ -149,7 +149,7 @@ impl Trial<'_> {
         for report in reports {
             match report {
                 Report::Host { usage } => outcome.host = Some(usage),
-                Report::Edge(report) => outcome.edge = Some(report),
+                Report::Edge(report) => outcome.edge = Some(*report),
                 _ => {}
             }
         }
@@ -249,14 +249,8 @@ impl Trial<'_> {
         };
         let rest = vehicle.end(self.patience(stop, 0)).await;
         match last.or(rest) {
-            Some(Report::Trial {
-                trial,
-                info,
-                usage,
-                edge,
-                source,
-            }) => {
-                let (outcome, failures) = Outcome::measured(*trial, info, usage, edge, source);
+            Some(Report::Trial(report)) => {
+                let (outcome, failures) = Outcome::measured(*report);
                 for failure in &failures {
                     eprintln!("{}: {}", self.label, failure.how);
                 }

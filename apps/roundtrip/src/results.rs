@@ -16,7 +16,7 @@ use crate::child::EarlyEnd;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::outage::{self, Mark};
-use crate::supervision::{EdgeReport, SourceReport, Usage};
+use crate::supervision::{EdgeReport, SourceReport, TrialReport, Usage};
 
 /// Version of the folder's layout.
 const SCHEMA: u32 = 2;
@@ -55,25 +55,19 @@ impl Outcome {
 
     /// What a vehicle reported. An edge in the same process that failed is a process that ended
     /// before its time.
-    pub(crate) fn measured(
-        trial: Trial,
-        info: TransportInfo,
-        vehicle: Usage,
-        edge: Option<Result<EdgeReport, String>>,
-        source: SourceReport,
-    ) -> (Self, Vec<EarlyEnd>) {
-        let (edge, failure) = match edge {
+    pub(crate) fn measured(report: TrialReport) -> (Self, Vec<EarlyEnd>) {
+        let (edge, failure) = match report.edge {
             Some(Ok(edge)) => (Some(edge), None),
             Some(Err(how)) => (None, Some(EarlyEnd::new("edge", how))),
             None => (None, None),
         };
         let outcome = Self {
-            trial: Some(trial),
-            info: Some(info),
-            vehicle: Some(vehicle),
+            trial: Some(report.trial),
+            info: Some(report.info),
+            vehicle: Some(report.usage),
             edge,
             host: None,
-            source: Some(source),
+            source: Some(report.source),
         };
         (outcome, failure.into_iter().collect())
     }

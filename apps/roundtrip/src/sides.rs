@@ -18,7 +18,7 @@ use crate::log;
 use crate::output::say;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
-use crate::supervision::{EdgeReport, Report, Usage, tell};
+use crate::supervision::{EdgeReport, Report, TrialReport, Usage, tell};
 use crate::table;
 
 /// How long a side takes at most to send what it has accepted, and to disconnect.
@@ -199,19 +199,18 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
     close(&transport, &stop).await;
     let trial = driven?;
     let complete = trial.is_complete();
+    let label = info.scheme.clone();
+    let report = TrialReport {
+        trial,
+        info,
+        usage: Usage::so_far(),
+        edge,
+        source,
+    };
     if supervised {
-        let usage = Usage::so_far();
-        tell(&Report::Trial {
-            trial: Box::new(trial),
-            info,
-            usage,
-            edge,
-            source,
-        });
+        tell(&Report::Trial(Box::new(report)));
     } else {
-        let label = info.scheme.clone();
-        let usage = Usage::so_far();
-        let (outcome, early_ends) = Outcome::measured(trial, info, usage, edge, source);
+        let (outcome, early_ends) = Outcome::measured(report);
         let arm = Arm {
             label,
             url: config.to_string(),
@@ -275,7 +274,7 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
     }
     let report = running.finish().await?;
     if supervised {
-        tell(&Report::Edge(report));
+        tell(&Report::Edge(Box::new(report)));
         return Ok(ExitCode::SUCCESS);
     }
     let done = report.report;

@@ -29,20 +29,9 @@ pub(crate) enum Report {
         answered: u64,
     },
     /// A vehicle is done.
-    Trial {
-        /// What it measured.
-        trial: Box<Trial>,
-        /// What it measured over.
-        info: TransportInfo,
-        /// What it used.
-        usage: Usage,
-        /// The edge, if it ran in the same process, or why it failed.
-        edge: Option<Result<EdgeReport, String>>,
-        /// Where its scans came from.
-        source: SourceReport,
-    },
+    Trial(Box<TrialReport>),
     /// An edge is done.
-    Edge(EdgeReport),
+    Edge(Box<EdgeReport>),
     /// A host is done.
     Host {
         /// What it used.
@@ -53,6 +42,21 @@ pub(crate) enum Report {
         /// Why.
         error: String,
     },
+}
+
+/// A vehicle at its end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TrialReport {
+    /// What it measured.
+    pub(crate) trial: Trial,
+    /// What it measured over.
+    pub(crate) info: TransportInfo,
+    /// What it used.
+    pub(crate) usage: Usage,
+    /// The edge, if it ran in the same process, or why it failed.
+    pub(crate) edge: Option<Result<EdgeReport, String>>,
+    /// Where its scans came from.
+    pub(crate) source: SourceReport,
 }
 
 /// An edge at its end.

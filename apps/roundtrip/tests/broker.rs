@@ -7,7 +7,8 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -17,10 +18,11 @@ use transport_conformance::server::{find, free_port};
 /// Generous: a watchdog, not a promise.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// A child that is killed at the end of its test, with the lines it says on either output.
+/// A child that is killed at the end of its test, with what it says on either output.
 struct Process {
     child: Child,
-    lines: Receiver<String>,
+    readers: Vec<JoinHandle<()>>,
+    lines: Arc<Mutex<String>>,
     said: String,
 }
 
@@ -32,34 +34,44 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (sender, lines) = channel();
+        let lines = Arc::new(Mutex::new(String::new()));
         let outputs: [Box<dyn std::io::Read + Send>; 2] = [
             Box::new(child.stdout.take().unwrap()),
             Box::new(child.stderr.take().unwrap()),
         ];
-        for output in outputs {
-            let sender = sender.clone();
+        let readers = outputs.map(|output| {
+            let lines = Arc::clone(&lines);
             std::thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    // The test may be over.
-                    let _ = sender.send(line);
+                    let mut lines = lines.lock().unwrap();
+                    lines.push_str(&line);
+                    lines.push('\n');
                 }
-            });
-        }
+            })
+        });
         Self {
             child,
+            readers: readers.into(),
             lines,
             said: String::new(),
         }
     }
 
-    /// Reads lines until one has `text`.
+    fn listen(&mut self) {
+        self.said.clone_from(&self.lines.lock().unwrap());
+    }
+
+    /// Waits until it has said `text`.
     fn says(&mut self, text: &str) {
+        let begin = Instant::now();
         while !self.said.contains(text) {
-            match self.lines.recv_timeout(WATCHDOG) {
-                Ok(line) => self.said.push_str(&format!("{line}\n")),
-                Err(error) => panic!("waited in vain for `{text}`: {error}\n{}", self.said),
-            }
+            let said = &self.said;
+            assert!(
+                begin.elapsed() < WATCHDOG,
+                "waited in vain for `{text}`:\n{said}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+            self.listen();
         }
     }
 
@@ -73,8 +85,10 @@ impl Process {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                let rest: Vec<_> = self.lines.iter().collect();
-                self.said.push_str(&rest.join("\n"));
+                for reader in self.readers.drain(..) {
+                    reader.join().unwrap();
+                }
+                self.listen();
                 return status.code();
             }
             assert!(begin.elapsed() < WATCHDOG, "still running:\n{}", self.said);
@@ -173,23 +187,22 @@ fn sides_wait_for_a_broker_that_is_started_late() {
 #[test]
 fn a_side_that_waits_ends_at_once_when_told() {
     let url = format!("mqtt://127.0.0.1:{}", free_port());
-    let told: [(&str, fn(&mut Process)); 3] = [
-        ("SIGINT", |side| side.send(Signal::SIGINT)),
-        ("SIGTERM", |side| side.send(Signal::SIGTERM)),
-        ("end of input", |side| drop(side.child.stdin.take())),
-    ];
-    for (what, tell) in told {
+    for signal in [Some(Signal::SIGINT), Some(Signal::SIGTERM), None] {
         let mut command = edge(&url);
-        if what == "end of input" {
+        if signal.is_none() {
             command.arg("--supervised");
         }
         let mut side = Process::start(command);
         side.says("waiting for");
         let begin = Instant::now();
-        tell(&mut side);
-        assert_eq!(side.code(), Some(0), "{what}: {}", side.said);
+        match signal {
+            Some(signal) => side.send(signal),
+            // A supervisor that has gone away.
+            None => drop(side.child.stdin.take()),
+        }
+        assert_eq!(side.code(), Some(0), "{signal:?}: {}", side.said);
         // The next attempt is never waited for, nor a time-out.
-        assert!(begin.elapsed() < Duration::from_secs(10), "{what}");
+        assert!(begin.elapsed() < Duration::from_secs(10), "{signal:?}");
     }
 }
 
