@@ -603,7 +603,7 @@ mod tests {
         };
         let (one, other) = (publish("a", false), publish("a", false));
         for n in 0..100 {
-            drop(publish(&format!("passing/{n}"), false));
+            drop(publish(&format!("passing/n{n}"), false));
         }
         drop(one);
         assert_eq!(channels(), 1);

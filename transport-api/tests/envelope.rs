@@ -48,6 +48,32 @@ prop_compose! {
     }
 }
 
+/// The metadata that is there, with the least or greatest values.
+fn extreme(greatest: bool) -> Metadata {
+    let pick = |most: u64| if greatest { most } else { 0 };
+    let id = MessageId {
+        source: pick(u64::MAX),
+        seq: pick(u64::MAX),
+    };
+    let mut meta = Metadata {
+        id: Some(id),
+        correlation: Some(id),
+        ..Metadata::default()
+    };
+    meta.stamps.push(Stamp {
+        point: StampPoint(pick(255) as u8),
+        clock: ClockId(pick(u64::from(u32::MAX)) as u32),
+        nanos: if greatest { i64::MIN } else { 0 },
+    });
+    meta
+}
+
+#[test]
+fn a_block_is_as_long_whatever_its_values() {
+    let length = |greatest| Encoder::new(&extreme(greatest)).prefix_len();
+    assert_eq!(length(true), length(false));
+}
+
 fn prefixed(meta: &Metadata, payload: &[u8]) -> Bytes {
     let mut frame = BytesMut::new();
     Encoder::new(meta).prefix(&mut frame);
