@@ -12,6 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 
 use crate::failure::Failure;
+use crate::file;
 use crate::supervision::Report;
 
 /// A running child. Dropping it kills it.
@@ -41,11 +42,17 @@ impl Child {
         let log = folder.join(format!("{name}.log"));
         let log_file = File::create(&log)
             .map_err(|error| Failure::new(format!("create {}", log.display()), error))?;
-        let mut process = Command::new(&program)
+        let mut command = Command::new(&program);
+        // The run has read its settings and passes them on; none may reach a child twice.
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_string_lossy().starts_with(file::PREFIX) {
+                command.env_remove(variable);
+            }
+        }
+        let mut process = command
             .arg(name)
             .arg("--supervised")
             .args(arguments)
-            .env_remove("ROUNDTRIP_CONFIG")
             .env("ROUNDTRIP_TRANSPORT", transport)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -16,7 +16,8 @@ use toml::de::{DeTable, DeValue};
 use crate::cli::Cli;
 use crate::failure::Failure;
 
-const PREFIX: &str = "ROUNDTRIP_";
+/// What the names of our environment variables begin with.
+pub(crate) const PREFIX: &str = "ROUNDTRIP_";
 
 /// Variables under our prefix that belong to the tests and not to an option.
 const FOREIGN: [&str; 4] = [

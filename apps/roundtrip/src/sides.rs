@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use edge::Edge;
 use latency_timeline::Clock;
+use lidar_detector::Detector;
 use tokio::sync::watch;
 use transport_api::{Placement, Registry, Retry, Transport, TransportConfig};
 use vehicle::Progress;
@@ -175,10 +176,13 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
     for warning in source.warnings() {
         eprintln!("{warning}");
     }
-    let inside = match args.with_edge {
-        false => None,
-        true => match open(registry, &config, "edge", patience, &mut stop).await? {
-            Some(transport) => Some(start_edge(transport, &args.quality, &args.detection).await?),
+    let parts = args
+        .with_edge
+        .then(|| EdgeParts::prepare(&args.quality, &args.detection));
+    let inside = match parts.transpose()? {
+        None => None,
+        Some(parts) => match open(registry, &config, "edge", patience, &mut stop).await? {
+            Some(transport) => Some(parts.start(transport).await?),
             None => return Ok(ExitCode::SUCCESS),
         },
     };
@@ -258,11 +262,12 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
     if !supervised {
         check_place(registry, &config, false).await?;
     }
+    let parts = EdgeParts::prepare(&args.quality, &args.detection)?;
     let patience = args.connection.connect_timeout;
     let Some(transport) = open(registry, &config, "edge", patience, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let mut running = start_edge(transport, &args.quality, &args.detection).await?;
+    let mut running = parts.start(transport).await?;
     if supervised {
         tell(&Report::Ready);
     } else {
@@ -306,28 +311,38 @@ struct RunningEdge {
     task: tokio::task::JoinHandle<transport_api::Result<edge::Report>>,
 }
 
-async fn start_edge(
-    transport: Arc<dyn Transport>,
-    quality: &QualityArgs,
-    detection: &DetectionArgs,
-) -> Result<RunningEdge, Failure> {
-    let settings = edge::Settings {
-        topics: quality.topics()?,
-        scan_qos: quality.subscriber_qos(),
-        objects_qos: quality.qos(),
-        convention: detection.convention(),
-        clock: detection.edge_clock(),
-    };
-    let detector = detection.detector()?;
-    let name = detector.name().to_owned();
-    let edge = Edge::open(&*transport, detector, &settings).await?;
-    let (stop, stopped) = watch::channel(false);
-    Ok(RunningEdge {
-        transport,
-        detector: name,
-        stop,
-        task: tokio::spawn(edge.run(stopped)),
-    })
+/// What an edge is made of, besides its transport.
+struct EdgeParts {
+    settings: edge::Settings,
+    detector: Box<dyn Detector>,
+}
+
+impl EdgeParts {
+    /// Finds mistakes and loads the detector, before anything is waited for.
+    fn prepare(quality: &QualityArgs, detection: &DetectionArgs) -> Result<Self, Failure> {
+        Ok(Self {
+            settings: edge::Settings {
+                topics: quality.topics()?,
+                scan_qos: quality.subscriber_qos(),
+                objects_qos: quality.qos(),
+                convention: detection.convention(),
+                clock: detection.edge_clock(),
+            },
+            detector: detection.detector()?,
+        })
+    }
+
+    async fn start(self, transport: Arc<dyn Transport>) -> Result<RunningEdge, Failure> {
+        let name = self.detector.name().to_owned();
+        let edge = Edge::open(&*transport, self.detector, &self.settings).await?;
+        let (stop, stopped) = watch::channel(false);
+        Ok(RunningEdge {
+            transport,
+            detector: name,
+            stop,
+            task: tokio::spawn(edge.run(stopped)),
+        })
+    }
 }
 
 impl RunningEdge {

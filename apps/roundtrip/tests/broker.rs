@@ -230,6 +230,30 @@ fn a_host_name_that_does_not_resolve_is_named_and_waited_for() {
 }
 
 #[test]
+fn attempts_to_connect_have_pauses_between_them() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("mqtt://{}", listener.local_addr().unwrap());
+    let attempts = std::thread::spawn(move || {
+        let mut attempts = 0;
+        listener.set_nonblocking(true).unwrap();
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(8) {
+            match listener.accept() {
+                Ok(_) => attempts += 1,
+                Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+        attempts
+    });
+    let mut side = Process::start(edge(&url));
+    let attempts = attempts.join().unwrap();
+    side.send(Signal::SIGTERM);
+    assert_eq!(side.code(), Some(0), "{}", side.said);
+    // At 0, 1, 3 and 6 s; a busy machine makes fewer.
+    assert!((1..=4).contains(&attempts), "{attempts} attempts");
+}
+
+#[test]
 fn a_run_does_not_wait_for_a_broker_that_is_not_there() {
     let results = tempfile::tempdir().unwrap();
     let port = free_port();

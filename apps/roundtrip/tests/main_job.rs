@@ -455,6 +455,20 @@ fn mistakes_on_the_command_line_are_named_before_anything_starts() {
         (&["run", "--source=nonsense"], "nonsense"),
         (&["run", "--prefix=/x"], "`/x/velodyne_packets` at byte 0"),
         (&["run", "--rate=0"], "give a number of scans a second"),
+        // Nobody is there, but a mistake is not waited with.
+        (
+            &["edge", "--prefix=/x", "--transport=mqtt://127.0.0.1:1"],
+            "`/x/velodyne_packets` at byte 0",
+        ),
+        (
+            &["vehicle", "--prefix=/x", "--transport=mqtt://127.0.0.1:1"],
+            "`/x/velodyne_packets` at byte 0",
+        ),
+        (&["edge", "--transport=mqtt://127.0.0.1:0"], "port 0"),
+        (
+            &["edge", "--transport=mqtt://127.0.0.1:65536"],
+            "port number",
+        ),
         (&["run", "--config=/no/such.toml"], "/no/such.toml"),
         (
             &["vehicle", "--transport=local:x", "--connect-timeout=soon"],
@@ -662,6 +676,25 @@ fn several_transports_may_be_separated_by_white_space() {
     for label in ["local", "local-2", "local-3"] {
         assert_complete(results.path(), label, 3);
     }
+}
+
+/// A run passes its settings on; what the environment has for other commands is not for its children.
+#[test]
+fn variables_of_other_commands_do_not_reach_the_children_of_a_run() {
+    let _alone = alone();
+    let results = tempfile::tempdir().unwrap();
+    let mut command = roundtrip(&["run", "--samples=10", "--warmup=0", "--rate=20"]);
+    let output = command
+        .args(["--source=synthetic:1?turns=1", "--detector=fixed-delay:1ms"])
+        .args(["--transport=mqtt:embedded", "--results"])
+        .arg(results.path())
+        .env("ROUNDTRIP_WITH_EDGE", "true")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    // A second edge, inside the vehicle, would answer everything again.
+    let repeats = column(results.path(), "mqtt", "repeats");
+    assert!(repeats.iter().all(|repeats| repeats == "0"), "{repeats:?}");
 }
 
 #[test]
