@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use transport_api::ledger::Ledger;
+use transport_api::outbox::{Limit, Outbox, Outgoing};
 use transport_api::{
-    DeliveryToken, Message, Publisher, PublisherExt, Qos, Registry, Schema, Sequence, Stage, Stamp,
-    Subscriber, SubscriberExt, TopicFilter, TopicName, Transport, TransportConfig, local,
+    AckScope, Capabilities, DeliveryToken, Message, Overflow, Publisher, PublisherExt, Qos,
+    Registry, Schema, Sequence, Stage, Stamp, Subscriber, SubscriberExt, TopicFilter, TopicName,
+    Transport, TransportConfig, local,
 };
 
 use counting::allocations;
@@ -75,6 +78,46 @@ fn publish_and_receive_allocate_nothing() {
 #[test]
 fn acknowledged_publishing_allocates_nothing_in_process() {
     assert_eq!(steady(Qos::exactly_once(), 1), 0);
+}
+
+/// Publishes into a queue of depth 8 and takes one message out for every `every` put in.
+fn queued(scope: AckScope, every: u64) -> u64 {
+    let granted = Capabilities {
+        at_least_once: Some(scope).filter(|scope| *scope != AckScope::Nothing),
+        ..Capabilities::default()
+    };
+    let want = match scope {
+        AckScope::Nothing => Qos::default(),
+        _ => Qos {
+            overflow: Overflow::DropOldest,
+            ..Qos::at_least_once()
+        },
+    };
+    let granted = granted.grant_publisher(&want).unwrap();
+    let topic = TopicName::parse("vehicle1/scan").unwrap();
+    let ledger = Ledger::new(topic, granted.scope, Arc::default());
+    let schema = Schema::new("velodyne_msgs/VelodyneScan", [7; 16], "Header header\n");
+    let (outbox, mut queue) = Outbox::new(granted, ledger, &schema, Limit::new(1 << 20), ());
+    let payload = Bytes::from(vec![1; 183_342]);
+    let mut round = |n: u64| {
+        drop(outbox.try_publish(Message::new(payload.clone())).unwrap());
+        if n % every == 0 {
+            let Outgoing { message, mut entry } = now(queue.pop()).unwrap();
+            entry.written(message.payload.len());
+            entry.acknowledged();
+        }
+    };
+    (0..100).for_each(&mut round);
+    allocations(|| (0..10_000).for_each(round)).0
+}
+
+#[test]
+fn a_queue_per_publisher_allocates_nothing() {
+    assert_eq!(queued(AckScope::Nothing, 1), 0);
+    // Evictions neither.
+    assert_eq!(queued(AckScope::Nothing, 2), 0);
+    // The pending token is the one allocation.
+    assert_eq!(queued(AckScope::NextHop, 1), 10_000);
 }
 
 #[test]

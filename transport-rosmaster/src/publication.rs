@@ -289,6 +289,9 @@ impl Outlet {
     /// Queues the frame that `make` returns for every subscriber, or calls it not at all: `None`
     /// says that under [`Overflow::Block`] there is no room.
     pub(crate) fn send(&self, make: impl FnOnce() -> Arc<Frame>) -> Option<Sent> {
+        // Declared before the lock, so dropped after it: the end of a message wakes whoever waits.
+        let frame;
+        let mut evicted = Vec::new();
         let ports = self.ports();
         // Only this publisher puts messages into these queues, under this lock: room stays room.
         if self.granted.overflow == Overflow::Block {
@@ -299,12 +302,15 @@ impl Outlet {
                 return None;
             }
         }
-        let frame = make();
+        frame = make();
         let mut discarded = 0;
         for port in ports.iter() {
             match port.queue.push(Arc::clone(&frame)) {
                 Pushed::Queued => {}
-                Pushed::Evicted(old) => old.give_up(),
+                Pushed::Evicted(old) => {
+                    old.give_up();
+                    evicted.push(old);
+                }
                 Pushed::Discarded(new) | Pushed::Full(new) => {
                     new.give_up();
                     discarded += 1;
