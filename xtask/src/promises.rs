@@ -1,7 +1,7 @@
 //! Promises in the documents have a test, and checks of the conformance suite are documented.
 //!
 //! A promise names its test in backticks: `test: name_of_the_test`, where the name is that of a
-//! function or of a check of the conformance suite. In the contract, where each check has a heading,
+//! test function or of a check of the conformance suite. In the contract, where each check has a heading,
 //! the name alone in a heading does as well.
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub(crate) fn check(papers: &[Source], sources: &[Source]) -> Vec<String> {
         .collect();
     let mut tests: BTreeSet<&str> = sources
         .iter()
-        .flat_map(|source| names_after(&source.text, "fn "))
+        .flat_map(test_functions)
         .collect();
     tests.extend(&checks);
     let mut findings = Vec::new();
@@ -61,6 +61,30 @@ fn heading(line: &str) -> Option<&str> {
     let name = title.trim().trim_matches('`');
     let snake = name.contains('_') && name.chars().all(is_name);
     (line.starts_with('#') && snake).then_some(name)
+}
+
+/// The names of functions with an attribute that makes them tests, and of those in test programs,
+/// some of which have a harness of their own.
+fn test_functions(source: &Source) -> impl Iterator<Item = &str> {
+    let program = source
+        .path
+        .components()
+        .any(|part| part.as_os_str() == "tests");
+    let mut marked = false;
+    source.text.lines().filter_map(move |line| {
+        let line = line.trim_start();
+        if line.starts_with("#[") {
+            marked |= line.contains("test]") || line.contains("::test(");
+            return None;
+        }
+        if line.is_empty() || line.starts_with("//") {
+            return None;
+        }
+        let name = names_after(line, "fn ").next();
+        (std::mem::take(&mut marked) || program)
+            .then_some(name)
+            .flatten()
+    })
 }
 
 /// The names that follow `before` in Rust code.
@@ -104,7 +128,11 @@ mod tests {
                 "check!(close_is_idempotent, always),\ncheck!(in_order, always, order(3)),\n\
                  check!(secret_check, always),\nmacro: check!($name)",
             ),
-            source("transport-mqtt/tests/fault.rs", "async fn keeps() {}"),
+            source(
+                "transport-mqtt/src/fault.rs",
+                "#[tokio::test(flavor = \"current_thread\")]\n// Why.\nasync fn keeps() {}\n\
+                 #[derive(Debug)]\nfn loses() {}",
+            ),
         ];
         assert_eq!(
             check(&papers, &sources),
