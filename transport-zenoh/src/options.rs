@@ -229,8 +229,8 @@ impl Options {
         }
         if self.shared_memory && !cfg!(feature = "shared-memory") {
             return Err(Error::config(
-                "option `shared_memory` = `true`: not built in; build with the feature \
-                 `shared-memory` of transport-zenoh",
+                "option `shared_memory` = `true`: not built in; build with \
+                 `--features shared-memory`",
             ));
         }
         Ok(())
