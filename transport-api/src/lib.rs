@@ -5,8 +5,8 @@
 //! [`SubscriberExt`]. *Authors* of a transport implement [`TransportFactory`], [`Transport`],
 //! [`Publisher`] and [`Subscriber`]; they find the shared parts here, so that two transports never
 //! differ by accident: the sending end with its bounded [`queue`] ([`outbox`]), what becomes of
-//! each message ([`ledger`]), the receiving end with loss accounting ([`reception`]), the in-band
-//! metadata codec ([`envelope`]), delivery tokens ([`token`]), events ([`event`]), pauses before
+//! each message ([`ledger`]), the receiving end with loss accounting ([`reception`]), memory for
+//! incoming frames ([`intake`]), the in-band metadata codec ([`envelope`]), delivery tokens ([`token`]), events ([`event`]), pauses before
 //! reconnecting ([`backoff`]), bounded warnings ([`throttle`]) and typed configuration
 //! ([`config`]). The crate `transport-conformance` checks them.
 //!
@@ -49,6 +49,7 @@ pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod gap;
+pub mod intake;
 pub mod ledger;
 pub mod local;
 pub mod meeting;

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use transport_api::envelope::Decoder;
+use transport_api::intake::Intake;
 use transport_api::ledger::Entry;
 use transport_api::queue::{self, Consumer, Producer, Pushed};
 use transport_api::{Error, ErrorKind, Message, Overflow, Result, TopicFilter, TopicName};
@@ -180,7 +181,7 @@ pub async fn greet(stream: &mut TcpStream, limit: usize) -> Result<()> {
         .await
         .map_err(|error| failed(format!("the other side hung up: {error}")))?;
     // The greeting is all that a stranger is given memory for.
-    let answer = frame::read(stream, &mut BytesMut::new(), 16).await;
+    let answer = frame::read(stream, &mut Intake::default(), 16).await;
     let numbers = match answer {
         Ok(Some(frame)) if frame.kind == Kind::Hello => frame.numbers(),
         Ok(Some(_)) => Err(fault("no greeting")),
@@ -272,11 +273,11 @@ struct Memory {
 
 async fn read(input: impl AsyncRead + Unpin, connection: &Connection, node: &Node) -> Error {
     let mut input = BufReader::with_capacity(READ_AHEAD, input);
-    let mut memory = BytesMut::new();
+    let mut intake = Intake::default();
     let mut known = Memory::default();
     let limit = node.limit + OVERHEAD;
     loop {
-        let frame = match frame::read(&mut input, &mut memory, limit).await {
+        let frame = match frame::read(&mut input, &mut intake, limit).await {
             Ok(Some(frame)) => frame,
             Ok(None) => {
                 let text = "the other side closed the connection";

@@ -15,6 +15,7 @@ use std::io;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use transport_api::envelope::{Encoder, MAX_BLOCK};
+use transport_api::intake::Intake;
 use transport_api::topic::MAX_LENGTH;
 use transport_api::{Error, ErrorKind, Metadata, Result};
 
@@ -128,15 +129,16 @@ fn head(kind: Kind, topic: usize, block: usize, body: usize) -> [u8; HEAD] {
     head
 }
 
-/// Reads the next frame; `None` at the end of the stream. `memory` is used again as soon as the
-/// frames before are dropped, so that a steady stream allocates nothing.
+/// Reads the next frame; `None` at the end of the stream. Memory is taken as bytes arrive and not on
+/// the word of a length; that of dropped frames is used again, so that a steady stream allocates
+/// nothing.
 ///
 /// # Errors
-/// [`ErrorKind::Codec`] for a frame that is not well formed or longer than `limit` (nothing is
-/// allocated for it), [`ErrorKind::Disconnected`] if reading fails.
+/// [`ErrorKind::Codec`] for a frame that is not well formed or longer than `limit`,
+/// [`ErrorKind::Disconnected`] if reading fails.
 pub async fn read(
     input: &mut (impl AsyncRead + Unpin),
-    memory: &mut BytesMut,
+    intake: &mut Intake,
     limit: usize,
 ) -> Result<Option<Frame>> {
     let mut head = [0; HEAD];
@@ -168,10 +170,9 @@ pub async fn read(
     if topic + block > length {
         return Err(fault("a frame shorter than its parts"));
     }
-    memory.reserve(length);
-    let mut body = input.take(length as u64);
-    while memory.len() < length {
-        let read = body.read_buf(memory).await.map_err(|e| broken(&e))?;
+    let mut space = intake.space(length);
+    while let Some(mut room) = space.room() {
+        let read = input.read_buf(&mut room).await.map_err(|e| broken(&e))?;
         if read == 0 {
             return Err(broken(&io::ErrorKind::UnexpectedEof.into()));
         }
@@ -180,7 +181,7 @@ pub async fn read(
         kind,
         topic,
         block,
-        body: memory.split().freeze(),
+        body: intake.take(space),
     }))
 }
 

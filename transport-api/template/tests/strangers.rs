@@ -78,6 +78,50 @@ async fn bad_input_ends_its_own_connection_only() {
     transport.close(CLOSE).await;
 }
 
+/// Address space of this process, in bytes.
+fn address_space() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmSize:"));
+    let kib = line.unwrap().split_whitespace().nth(1).unwrap();
+    1024 * kib.parse::<u64>().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn announced_lengths_take_no_memory() {
+    const STRANGERS: usize = 32;
+    let config = "tcp://127.0.0.1:0?role=listen&max_payload=256MiB";
+    let config = TransportConfig::parse(config).unwrap();
+    let transport = Factory.open(&config).await.unwrap();
+    let address = transport.info().endpoint.clone();
+    let limit = transport.capabilities().max_payload.unwrap() as u64;
+    let mut talk = bytes(&Frame::control(Kind::Hello, "", &[GREETING, limit]));
+    // A question whose answer says that all before was read; then a message that never comes.
+    talk.extend(bytes(&Frame::control(Kind::Sync, "", &[7])));
+    talk.extend((limit as u32).to_le_bytes());
+    talk.extend([Kind::Publish as u8, 1, 0, 0, b'a']);
+    let strangers = tokio::task::spawn_blocking(move || {
+        let before = address_space();
+        let strangers: Vec<TcpStream> = (0..STRANGERS)
+            .map(|_| {
+                let mut stream = TcpStream::connect(&address).unwrap();
+                stream.write_all(&talk).unwrap();
+                // Its greeting is 24 B long and the answer to the question 16 B.
+                stream.read_exact(&mut [0; 40]).unwrap();
+                stream
+            })
+            .collect();
+        (address_space().saturating_sub(before), strangers)
+    });
+    let (taken, strangers) = strangers.await.unwrap();
+    let announced = STRANGERS as u64 * limit;
+    assert!(
+        taken < announced / 8,
+        "{taken} B for {announced} B announced"
+    );
+    drop(strangers);
+    transport.close(CLOSE).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn undecodable_metadata_is_counted_and_not_delivered() {
     let (transport, address) = listening().await;
@@ -130,10 +174,7 @@ async fn both_sides_set_nodelay() {
     let address = listener.local_addr().unwrap();
     let (near, far) = tokio::join!(tokio::net::TcpStream::connect(address), listener.accept());
     let (mut near, mut far) = (near.unwrap(), far.unwrap().0);
-    let greeted = tokio::join!(
-        greet(&mut near, 1000),
-        greet(&mut far, 1000)
-    );
+    let greeted = tokio::join!(greet(&mut near, 1000), greet(&mut far, 1000));
     greeted.0.unwrap();
     greeted.1.unwrap();
     assert!(near.nodelay().unwrap() && far.nodelay().unwrap());
