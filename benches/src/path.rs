@@ -123,7 +123,7 @@ impl Path {
 const MQTT_EMBEDDED: Server = Server::Meeting("mqtt:embedded");
 /// Two peers, one of which listens.
 const ZENOH_PEERS: Server = Server::Meeting("zenoh:peer");
-#[cfg(feature = "shared-memory")]
+/// The same two without the network: payloads go through shared memory.
 const ZENOH_SHARED: Server = Server::Meeting("zenoh:peer?shared_memory=true");
 /// The embedded master.
 const ROS_MASTER: Server = Server::Meeting("rosmaster:embedded");
@@ -160,7 +160,6 @@ pub const PATHS: &[Path] = &[
     path("zenoh", DIRECT, Over::Contract, ZENOH_PEERS)
         .goal(goal(3.3, 2.0))
         .against("zenoh-bare", "zenoh-handed-over"),
-    #[cfg(feature = "shared-memory")]
     path("zenoh-shared-memory", DIRECT, Over::Contract, ZENOH_SHARED).goal(goal(3.0, 1.2)),
     path("rosmaster-bare", DIRECT, Over::Ros(Use::Bare), ROS_MASTER),
     path(
