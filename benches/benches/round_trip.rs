@@ -1,4 +1,4 @@
-//! Round trips of every path: each alone for criterion, then in turns for the table of ratios.
+//! Round trips of every path: each alone for criterion, then in turns for the tables of ratios.
 //!
 //! `cargo bench -p benches` does both. With a filter only criterion runs, and with `--test` every
 //! path makes each of its round trips once.
@@ -7,7 +7,7 @@ use std::env;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use benches::comparison::{PERIOD, Pace, compare};
+use benches::comparison::{Measured, PERIOD, Pace, compare};
 use benches::path::{PATHS, Path};
 use benches::payload::SIZES;
 use benches::stand::Stand;
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     criterion.final_summary();
     match task {
         Task::All => compare_all(&mut stand, busy.as_deref()),
-        Task::Some => println!("No table of ratios: `cargo bench -p benches` without arguments."),
+        Task::Some => println!("No ratios: `cargo bench -p benches` without arguments."),
         Task::Test => println!("Paths that answered: {}", names(&stand.running())),
         Task::List => {}
     }
@@ -166,13 +166,14 @@ fn compare_all(stand: &mut Stand, busy: Option<&str>) {
     for pace in [Pace::BackToBack, Pace::TenPerSecond] {
         for size in SIZES {
             let running = stand.running();
+            let mut measured = Measured::new();
             for paths in running.chunk_by(|one, next| one.floor == next.floor) {
-                let measured = compare(stand, paths, size, pace, pace.plan());
-                ratios.add(pace, size, paths, &measured);
+                measured.extend(compare(stand, paths, size, pace, pace.plan()));
             }
+            ratios.add(pace, size, &running, &measured);
         }
     }
-    println!("\n{ratios}\n");
+    println!("{ratios}");
     for pace in [Pace::BackToBack, Pace::TenPerSecond] {
         let plan = pace.plan();
         println!(

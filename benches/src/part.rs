@@ -132,6 +132,7 @@ fn echo(path: &Path, at: &str) -> Result<()> {
         Over::Mqtt(style) => bare::mqtt::echo(at, &requests, &answers, style, &mut say_ready),
         Over::Zenoh(style) => bare::zenoh::echo(server, &requests, &answers, style, &mut say_ready),
         Over::Ros(style) => bare::ros::echo(at, &requests, &answers, style, &mut say_ready),
+        Over::Native(native) => Err(native.become_it(&["echo", at, &requests, &answers])),
     }
 }
 
@@ -144,6 +145,9 @@ fn ask(path: &Path, at: &str) -> Result<()> {
         Over::Mqtt(style) => Box::new(bare::mqtt::Mqtt::open(at, &requests, &answers, style)?),
         Over::Zenoh(_) => Box::new(bare::zenoh::Zenoh::open(at, &requests, &answers)?),
         Over::Ros(_) => Box::new(bare::ros::Node::open(&requests, &answers)?),
+        Over::Native(native) => {
+            return Err(native.become_it(&["ask", at, &requests, &answers]));
+        }
     };
     asker.meet()?;
     say_ready(&asker.settings());

@@ -1,5 +1,6 @@
 //! The paths, what each is compared with, and the goals.
 
+use crate::bare::native::{LIBMOSQUITTO, Native, ROSCPP};
 use crate::payload::{CLOUD, SCAN};
 
 /// A way from one end to the other and back.
@@ -17,6 +18,8 @@ pub struct Path {
     pub floor_goal: Option<Goal>,
     /// The same library without the contract, for paths over it.
     pub bare: Option<Bare>,
+    /// The protocol's library in C or C++, for paths over the same server.
+    pub native: Option<(&'static str, Goal)>,
 }
 
 /// What an end uses.
@@ -32,6 +35,8 @@ pub enum Over {
     Zenoh(Use),
     /// `rosrust`.
     Ros(Use),
+    /// A library in C or C++.
+    Native(Native),
 }
 
 /// How a library is used.
@@ -101,6 +106,7 @@ const fn path(name: &'static str, floor: &'static str, over: Over, server: Serve
         floor,
         floor_goal: None,
         bare: None,
+        native: None,
     }
 }
 
@@ -115,6 +121,11 @@ impl Path {
             shortest,
             handed_over,
         });
+        self
+    }
+
+    const fn against_native(mut self, name: &'static str, goal: Goal) -> Self {
+        self.native = Some((name, goal));
         self
     }
 }
@@ -168,8 +179,10 @@ pub const PATHS: &[Path] = &[
         Over::Ros(Use::HandedOver),
         ROS_MASTER,
     ),
+    path("rosmaster-cpp", DIRECT, Over::Native(ROSCPP), ROS_MASTER),
     path("rosmaster", DIRECT, Over::Contract, ROS_MASTER)
-        .against("rosmaster-bare", "rosmaster-handed-over"),
+        .against("rosmaster-bare", "rosmaster-handed-over")
+        .against_native("rosmaster-cpp", goal(1.3, 1.1)),
     path("relay", RELAYED, Over::Tcp, Server::Relay),
     path(
         "mqtt-bare",
@@ -183,9 +196,16 @@ pub const PATHS: &[Path] = &[
         Over::Mqtt(Use::HandedOver),
         Server::Mosquitto,
     ),
+    path(
+        "mqtt-c",
+        RELAYED,
+        Over::Native(LIBMOSQUITTO),
+        Server::Mosquitto,
+    ),
     path("mqtt", RELAYED, Over::Contract, Server::Mosquitto)
         .goal(goal(1.3, 1.2))
-        .against("mqtt-bare", "mqtt-handed-over"),
+        .against("mqtt-bare", "mqtt-handed-over")
+        .against_native("mqtt-c", goal(1.0, 1.0)),
     path(
         "mqtt-embedded-bare",
         RELAYED,
@@ -231,8 +251,13 @@ mod tests {
         for path in PATHS {
             assert_eq!(PATHS.iter().filter(|p| p.name == path.name).count(), 1);
             let bare = path.bare.map(|bare| [bare.shortest, bare.handed_over]);
-            for reference in bare.into_iter().flatten().chain([path.floor]) {
+            let native = path.native.map(|(name, _)| name);
+            let references = bare.into_iter().flatten().chain(native);
+            for reference in references.chain([path.floor]) {
                 assert_eq!(named(reference).unwrap().floor, path.floor, "{}", path.name);
+            }
+            if let Some(native) = native {
+                assert_eq!(named(native).unwrap().server, path.server);
             }
         }
         let floors: Vec<_> = PATHS.iter().map(|path| path.floor).collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::bare::native::ROSCPP;
 use crate::child::Child;
 use crate::failure::{Failure, Result};
 use crate::part::{NOWHERE, server_name};
@@ -104,6 +105,9 @@ impl Stand {
 }
 
 fn start(peer: &OsStr, path: &Path, servers: &mut HashMap<Server, Result<Served>>) -> Result<Ends> {
+    if let Over::Native(native) = path.over {
+        native.compile(peer)?;
+    }
     let served = servers
         .entry(path.server)
         .or_insert_with(|| serve(peer, path.server));
@@ -113,7 +117,7 @@ fn start(peer: &OsStr, path: &Path, servers: &mut HashMap<Server, Result<Served>
     };
     let mut environment = Vec::new();
     let master;
-    if matches!(path.over, Over::Ros(_)) {
+    if matches!(path.over, Over::Ros(_) | Over::Native(ROSCPP)) {
         master = master_uri(&first)?;
         environment = vec![
             ("ROS_MASTER_URI", master.as_str()),

@@ -1,4 +1,6 @@
-//! The table of ratios.
+//! The tables of ratios.
+
+use std::fmt;
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
@@ -15,40 +17,35 @@ pub struct Score {
     pub missed: usize,
 }
 
-/// Ratios of every path, row by row.
-#[derive(Debug)]
+/// Ratios of every path, in a table for each pace and payload.
+#[derive(Debug, Default)]
 pub struct Ratios {
-    table: Table,
+    tables: Vec<(Pace, usize, Table)>,
     score: Score,
 }
 
-impl Default for Ratios {
-    fn default() -> Self {
-        let mut table = Table::new();
-        table.load_style(ASCII_MARKDOWN).set_header([
-            "pace",
-            "payload B",
-            "path",
-            "median us",
-            "p99 us",
-            "x bare library",
-            "x handed over",
-            "x floor",
-        ]);
-        for column in table.column_iter_mut().skip(3) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        Self {
-            table,
-            score: Score::default(),
-        }
+fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(ASCII_MARKDOWN).set_header([
+        "path",
+        "median us",
+        "p99 us",
+        "x bare library",
+        "x handed over",
+        "x C library",
+        "x floor",
+    ]);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
+    table
 }
 
 impl Ratios {
-    /// Adds the rows of `paths`, which took turns. Goals hold for back to back; paced ratios are
-    /// shown beside them.
+    /// Adds the table of `paths`, of which those of one floor took turns. Goals hold for back to
+    /// back; paced ratios are shown beside them.
     pub fn add(&mut self, pace: Pace, size: usize, paths: &[&'static Path], measured: &Measured) {
+        let mut table = table();
         for path in paths {
             let Some(series) = measured.get(path.name) else {
                 continue;
@@ -63,18 +60,18 @@ impl Ratios {
             };
             let shortest = path.bare.map(|Bare { shortest, .. }| shortest);
             let handed_over = path.bare.map(|Bare { handed_over, .. }| handed_over);
-            let row = [
-                pace.name().to_owned(),
-                size.to_string(),
+            let (native, native_goal) = path.native.unzip();
+            table.add_row([
                 path.name.to_owned(),
                 micros(series.median()),
                 micros(series.p99()),
                 against(shortest, Some(BARE_GOAL)),
                 against(handed_over, Some(BARE_GOAL)),
+                against(native, native_goal),
                 against(Some(path.floor), path.floor_goal),
-            ];
-            self.table.add_row(row);
+            ]);
         }
+        self.tables.push((pace, size, table));
     }
 
     /// The goals of all rows.
@@ -83,9 +80,12 @@ impl Ratios {
     }
 }
 
-impl std::fmt::Display for Ratios {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.table.fmt(f)
+impl fmt::Display for Ratios {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (pace, size, table) in &self.tables {
+            write!(f, "\n{}, {size} B\n\n{table}\n", pace.name())?;
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
-//! Ends that use the library below a transport without the contract, equally tuned.
+//! Ends that use a library of the protocol without the contract, equally tuned.
 
 pub mod mqtt;
+pub mod native;
 pub mod ros;
 pub mod zenoh;
 
