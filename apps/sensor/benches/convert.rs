@@ -2,9 +2,11 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::env;
 use std::hint::black_box;
+use std::time::Instant;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use lidar_messages::{Header, Packets, Time, VelodyneScan};
 use lidar_sensor::{
     Block, Convention, Converter, Packet, Return, ReturnMode, downsample,
@@ -54,6 +56,17 @@ fn turn(percent: u64) -> VelodyneScan {
     }
 }
 
+/// Its cheapest way to coordinates, without its grouping into frames.
+fn by_velodyne_lidar(scan: &VelodyneScan) {
+    let config = Config32::new_vlp_32c_strongest();
+    for packet in scan.packets.iter() {
+        let packet = DataPacket::from_slice(packet.data).unwrap();
+        for firing in packet.firing_xyz_iter_s32(&config) {
+            black_box(firing);
+        }
+    }
+}
+
 fn conversion(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("convert");
     group.throughput(Throughput::Elements(SLOTS as u64));
@@ -79,17 +92,8 @@ fn conversion(criterion: &mut Criterion) {
                 points.len()
             });
         });
-        // Its cheapest way to coordinates, without its grouping into frames.
-        let config = Config32::new_vlp_32c_strongest();
         group.bench_function(BenchmarkId::new("velodyne-lidar", percent), |bencher| {
-            bencher.iter(|| {
-                for packet in black_box(&scan).packets.iter() {
-                    let packet = DataPacket::from_slice(packet.data).unwrap();
-                    for firing in packet.firing_xyz_iter_s32(&config) {
-                        black_box(firing);
-                    }
-                }
-            });
+            bencher.iter(|| by_velodyne_lidar(black_box(&scan)));
         });
     }
     group.finish();
@@ -121,4 +125,49 @@ fn simulation(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, conversion, reduction, simulation);
-criterion_main!(benches);
+
+/// Milliseconds from message to cloud that a full scan may take.
+const GOAL_MS: f64 = 0.5;
+
+/// Ours and the other crate's by turns, so that what drifts drifts for both.
+fn ratio() {
+    const TURNS: usize = 200;
+    let scan = turn(100);
+    let wire = scan.encode();
+    let mut converter = Converter::new(Convention::Precise);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        ours.push(millis(|| {
+            let scan = VelodyneScan::decode(black_box(wire.clone())).unwrap();
+            black_box(converter.convert(&scan).unwrap());
+        }));
+        theirs.push(millis(|| by_velodyne_lidar(black_box(&scan))));
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    println!(
+        "{SLOTS} slots, median of {TURNS} turns: {ours:.3} ms, goal {GOAL_MS} ms {}; \
+         velodyne-lidar {theirs:.3} ms; ratio {:.3}",
+        if ours <= GOAL_MS { "met" } else { "MISSED" },
+        ours / theirs
+    );
+}
+
+fn millis(run: impl FnOnce()) -> f64 {
+    let begun = Instant::now();
+    run();
+    begun.elapsed().as_secs_f64() * 1e3
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+    let has = |flag: &str| env::args().any(|argument| argument == flag);
+    if has("--bench") && !has("--test") && !has("--list") {
+        ratio();
+    }
+}
