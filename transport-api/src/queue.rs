@@ -69,7 +69,7 @@ struct State<T> {
 
 /// Adds the task to those that are woken, once. Tasks that gave up waiting stay in the list, so it
 /// is emptied when it grows long: who still waits comes back.
-pub(crate) fn enlist(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
+pub fn enlist(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
     if waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
         return;
     }

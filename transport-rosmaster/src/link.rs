@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::TcpStream;
-use transport_api::queue::Consumer;
+use transport_api::queue::{Consumer, enlist};
 
 use crate::frame::Frame;
 use crate::header::Type;
@@ -104,13 +104,7 @@ impl Link {
     /// The flow; wakes `cx` when it changes.
     pub(crate) fn watch_flow(&self, cx: &mut Context<'_>) -> Flow {
         let mut state = self.lock();
-        if !state
-            .waiters
-            .iter()
-            .any(|waker| waker.will_wake(cx.waker()))
-        {
-            state.waiters.push(cx.waker().clone());
-        }
+        enlist(&mut state.waiters, cx);
         state.flow
     }
 

@@ -35,6 +35,7 @@ pub(crate) struct Registry {
     subscribers: Members,
     watchers: Members,
     services: BTreeMap<String, Service>,
+    /// Of each topic that has a member.
     types: BTreeMap<String, String>,
     parameters: Parameters,
     notices: Vec<Notice>,
@@ -99,12 +100,17 @@ impl Registry {
                 let left = leave(&mut self.publishers, &topic, caller, api);
                 if left {
                     self.tell_subscribers(&topic);
+                    self.forget_type(&topic);
                 }
                 count(left)
             }),
             "unregisterSubscriber" => texts.take().map(|[caller, topic, api]| {
                 let topic = absolute(caller, topic);
-                count(leave(&mut self.subscribers, &topic, caller, api))
+                let left = leave(&mut self.subscribers, &topic, caller, api);
+                if left {
+                    self.forget_type(&topic);
+                }
+                count(left)
             }),
             "unregisterService" => texts.take().map(|[caller, service, api]| {
                 let service = absolute(caller, service);
@@ -359,8 +365,18 @@ impl Registry {
             });
         }
         self.services.retain(|_, service| service.node != node);
+        let (publishers, subscribers) = (&self.publishers, &self.subscribers);
+        self.types
+            .retain(|topic, _| publishers.contains_key(topic) || subscribers.contains_key(topic));
         for topic in published {
             self.tell_subscribers(&topic);
+        }
+    }
+
+    /// A type goes with the last member of its topic.
+    fn forget_type(&mut self, topic: &str) {
+        if !self.publishers.contains_key(topic) && !self.subscribers.contains_key(topic) {
+            self.types.remove(topic);
         }
     }
 
@@ -419,13 +435,10 @@ impl Registry {
     }
 
     fn topic_types(&self, chosen: impl Fn(&str) -> bool) -> Value {
-        let live = |topic: &str| {
-            self.publishers.contains_key(topic) || self.subscribers.contains_key(topic)
-        };
         let entries = self
             .types
             .iter()
-            .filter(|(topic, _)| live(topic) && chosen(topic))
+            .filter(|(topic, _)| chosen(topic))
             .map(|(topic, kind)| array([topic.as_str(), kind.as_str()]));
         Value::Array(entries.collect())
     }
@@ -574,5 +587,32 @@ mod tests {
             &["/p", "/more", "a/B", "http://p:1/"],
         );
         assert_eq!(reply, full());
+    }
+
+    #[test]
+    fn topics_that_come_and_go_leave_nothing_behind() {
+        let mut registry = Registry::new("http://m:1/".to_owned());
+        let api = "http://n:1/";
+        for n in 0..100 {
+            let topic = format!("/t{n}");
+            for role in ["Publisher", "Subscriber"] {
+                let register = format!("register{role}");
+                call(&mut registry, &register, &["/n", &topic, "a/B", api]);
+            }
+            assert_eq!(registry.types.len(), 1);
+            for role in ["Publisher", "Subscriber"] {
+                let unregister = format!("unregister{role}");
+                call(&mut registry, &unregister, &["/n", &topic, api]);
+            }
+            assert!(registry.types.is_empty());
+            // So do those of a node that ends without a word.
+            call(
+                &mut registry,
+                "registerPublisher",
+                &["/n", &topic, "a/B", api],
+            );
+            registry.bury("/n", api, &mut Vec::new());
+            assert!(registry.types.is_empty());
+        }
     }
 }
