@@ -16,7 +16,7 @@ use transport_api::{Error, ErrorKind, Event, Metadata, Result, SchemaId};
 
 use crate::address::{Endpoint, bound_silence};
 use crate::header::{ANY, Header, Type, starts_with_header};
-use crate::http::Caller;
+use crate::http::{CallError, Caller};
 use crate::intake::{Intake, Taken};
 use crate::name;
 use crate::node::Node;
@@ -56,7 +56,9 @@ pub(crate) async fn run(
         refused: None,
     };
     let mut backoff = node.backoff();
-    let mut interrupted = false;
+    // Whether a connection was lost since it was told last, and that it was.
+    let mut lost = false;
+    let mut outage = None;
     loop {
         wanted.mark_unchanged();
         let expected = subscription.expected();
@@ -78,12 +80,13 @@ pub(crate) async fn run(
                 ),
             ))
         }) {
-            Ok(Dialled::Mismatch(found)) => feed.refuse(subscription, uri, &found),
+            Ok(Dialled::Mismatch(found)) => {
+                lost = false;
+                drop(outage.take());
+                feed.refuse(subscription, uri, &found)
+            }
             Ok(Dialled::Open(connection)) => {
-                if interrupted {
-                    interrupted = false;
-                    node.restored();
-                }
+                drop(outage.take());
                 let since = Instant::now();
                 let cause = match feed.read(subscription, uri, connection).await {
                     Ok(()) => Error::new(
@@ -93,12 +96,20 @@ pub(crate) async fn run(
                     ),
                     Err(error) => error,
                 };
-                if cause.kind() != ErrorKind::Schema {
+                lost = cause.kind() != ErrorKind::Schema;
+                if lost {
                     backoff.ended(since.elapsed(), false);
                 }
                 cause
             }
-            Err(error) => error,
+            Err(error) => {
+                // Nobody is cut off from a publisher that has ended.
+                if is_refused(&error) {
+                    lost = false;
+                    drop(outage.take());
+                }
+                error
+            }
         };
         if !*wanted.borrow() && subscription.end(uri) {
             return;
@@ -122,11 +133,11 @@ pub(crate) async fn run(
         }
         // Only now: a publisher that was closed on purpose has been unregistered in the meantime.
         if cause.kind() != ErrorKind::Schema {
-            interrupted = true;
-            node.emit(Event::Reconnecting {
-                attempt,
-                cause: Arc::new(cause),
-            });
+            let cause = Arc::new(cause);
+            if std::mem::take(&mut lost) {
+                outage = Some(node.lose(&cause));
+            }
+            node.emit(Event::Reconnecting { attempt, cause });
         }
         node.refresh(&topic);
     }
@@ -136,6 +147,13 @@ pub(crate) async fn run(
 async fn unwanted(wanted: &mut watch::Receiver<bool>) {
     // The sender is gone when the subscription is; then nothing is wanted either.
     let _ = wanted.wait_for(|wanted| !wanted).await;
+}
+
+/// Whether the publisher's host says that the publisher is not there any more.
+fn is_refused(error: &Error) -> bool {
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref())
+        .is_some_and(CallError::is_refused)
 }
 
 async fn dial(node: &Node, topic: &str, uri: &str, expected: Option<&SchemaId>) -> Result<Dialled> {

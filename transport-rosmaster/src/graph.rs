@@ -264,7 +264,7 @@ async fn reconcile(node: &Arc<Node>) -> Result<(), CallError> {
 async fn recover(node: &Arc<Node>, cause: CallError) {
     let mut cause = Arc::new(lost(node, cause));
     tracing::warn!(error = %cause, "the master is gone");
-    node.set_master(Some(&cause));
+    let _outage = node.lose(&cause);
     let mut backoff = node.backoff();
     loop {
         node.graph().failed(None, &cause);
@@ -286,10 +286,7 @@ async fn recover(node: &Arc<Node>, cause: CallError) {
             outcome = reconcile(node).await;
         }
         match outcome {
-            Ok(()) => {
-                node.set_master(None);
-                return;
-            }
+            Ok(()) => return,
             Err(error) => cause = Arc::new(lost(node, error)),
         }
     }

@@ -28,6 +28,7 @@ mod membership;
 mod name;
 mod node;
 mod options;
+mod outage;
 mod parameters;
 mod peers;
 mod publication;

@@ -31,6 +31,7 @@ use crate::http::{Caller, Server};
 use crate::master::{Master, Role, SystemState};
 use crate::name;
 use crate::options::{Options, Switch};
+use crate::outage::{Outage, Outages};
 use crate::peers;
 use crate::publication::{Outlet, Publication};
 use crate::slave::Slave;
@@ -64,7 +65,7 @@ pub(crate) struct Node {
     tasks: Mutex<JoinSet<()>>,
     server: Mutex<Option<Server>>,
     runtime: Handle,
-    master_lost: AtomicBool,
+    outages: Arc<Outages>,
     closing: AtomicBool,
     report: OnceCell<CloseReport>,
 }
@@ -124,6 +125,7 @@ impl Node {
             .map_err(bound)?;
         let port = slave.local_addr().map_err(bound)?.port();
         let name = name::node(config.peer());
+        let hub = Arc::<EventHub>::default();
         let node = Arc::new(Self {
             uri: Endpoint::new(&advertised.host, port).uri(),
             host: advertised.host.clone(),
@@ -134,13 +136,13 @@ impl Node {
             graph: Graph::default(),
             strangers: Throttle::default(),
             state: watch::Sender::default(),
-            hub: Arc::default(),
+            outages: Outages::new(Arc::clone(&hub)),
+            hub,
             topics: Mutex::default(),
             links: Mutex::default(),
             tasks: Mutex::default(),
             server: Mutex::default(),
             runtime: Handle::current(),
-            master_lost: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             report: OnceCell::new(),
             options,
@@ -240,27 +242,14 @@ impl Node {
         spawn(&self.links, &self.runtime, link);
     }
 
-    /// Notes that the master was lost, or is back.
-    pub(crate) fn set_master(&self, lost: Option<&Arc<Error>>) {
-        self.master_lost.store(lost.is_some(), Ordering::Release);
-        self.emit(match lost {
-            Some(cause) => Event::Disconnected {
-                cause: Arc::clone(cause),
-            },
-            None => Event::Connected,
-        });
+    /// A connection to the master or a publisher is lost, until the outage is dropped.
+    pub(crate) fn lose(&self, cause: &Arc<Error>) -> Outage {
+        self.outages.begin(cause)
     }
 
     /// Takes note of what the master knows.
     pub(crate) fn observe(&self, state: SystemState) {
         self.state.send_replace(state);
-    }
-
-    /// A data connection that was lost is back.
-    pub(crate) fn restored(&self) {
-        if !self.master_lost.load(Ordering::Acquire) {
-            self.emit(Event::Connected);
-        }
     }
 
     /// Asks the master again for the publishers of a topic.
@@ -518,6 +507,7 @@ impl Node {
         let (publications, subscriptions, outlets) = {
             let mut topics = lock(&self.topics);
             self.closing.store(true, Ordering::Release);
+            self.outages.close();
             let topics = std::mem::take(&mut *topics);
             (topics.publications, topics.subscriptions, topics.outlets)
         };
