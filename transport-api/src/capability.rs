@@ -105,15 +105,23 @@ impl Capabilities {
     /// # Errors
     /// [`ErrorKind::TooLarge`] naming size and limit.
     pub fn check_size(&self, len: usize) -> Result<()> {
-        match self.max_payload {
-            Some(limit) if len > limit => Err(Error::new(
-                ErrorKind::TooLarge,
-                "publish",
-                format!("payload of {len} B exceeds the limit of {limit} B; raise `max_payload`"),
-            )),
-            _ => Ok(()),
-        }
+        self.max_payload.map_or(Ok(()), |limit| fits(len, limit))
     }
+}
+
+/// Refuses a payload of `size` bytes above `limit`.
+pub(crate) fn fits(size: usize, limit: usize) -> Result<()> {
+    if size <= limit {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::TooLarge,
+        "check size",
+        format!(
+            "payload of {size} B exceeds the limit of {limit} B; raise `max_payload`, or the limit \
+             of the other side if that is lower"
+        ),
+    ))
 }
 
 #[cfg(test)]

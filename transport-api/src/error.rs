@@ -44,8 +44,6 @@ pub enum Retry {
     Never,
     /// The same call may succeed later.
     Later,
-    /// It was retried already, to no avail.
-    Exhausted,
 }
 
 /// An error of a transport: what was being done, what failed, and why.
@@ -55,7 +53,6 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: ErrorKind,
-    retry: Retry,
     operation: &'static str,
     message: String,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -64,16 +61,8 @@ struct Inner {
 impl Error {
     /// An error of `kind` in `operation`; `message` names the value at fault and what to do.
     pub fn new(kind: ErrorKind, operation: &'static str, message: impl Into<String>) -> Self {
-        let retry = match kind {
-            ErrorKind::Connect
-            | ErrorKind::Disconnected
-            | ErrorKind::Timeout
-            | ErrorKind::Dropped => Retry::Later,
-            _ => Retry::Never,
-        };
         Self(Box::new(Inner {
             kind,
-            retry,
             operation,
             message: message.into(),
             source: None,
@@ -100,13 +89,6 @@ impl Error {
         self
     }
 
-    /// Overrides the retryability that follows from the kind.
-    #[must_use]
-    pub fn with_retry(mut self, retry: Retry) -> Self {
-        self.0.retry = retry;
-        self
-    }
-
     /// What failed.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -114,7 +96,13 @@ impl Error {
 
     /// Whether the same call may succeed later.
     pub fn retry(&self) -> Retry {
-        self.0.retry
+        match self.0.kind {
+            ErrorKind::Connect
+            | ErrorKind::Disconnected
+            | ErrorKind::Timeout
+            | ErrorKind::Dropped => Retry::Later,
+            _ => Retry::Never,
+        }
     }
 
     /// What was being done.
@@ -138,7 +126,6 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Error")
             .field("kind", &self.0.kind)
-            .field("retry", &self.0.retry)
             .field("operation", &self.0.operation)
             .field("message", &self.0.message)
             .field("source", &self.0.source)

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 
+use crate::capability::fits;
 use crate::counters::PublisherCounters;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::ledger::{Entry, Ledger};
 use crate::message::Message;
 use crate::publisher::{Publisher, Refused, Why};
@@ -43,18 +44,7 @@ impl Limit {
     }
 
     fn check(&self, size: usize) -> Result<()> {
-        let limit = self.0.load(Ordering::Relaxed);
-        if size <= limit {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::TooLarge,
-            "publish",
-            format!(
-                "payload of {size} B exceeds the limit of {limit} B; raise `max_payload`, or the \
-                 limit of the other side if that is lower"
-            ),
-        ))
+        fits(size, self.0.load(Ordering::Relaxed))
     }
 }
 
@@ -181,6 +171,7 @@ impl<D> fmt::Debug for Outbox<D> {
 mod tests {
     use super::*;
     use crate::capability::Capabilities;
+    use crate::error::ErrorKind;
     use crate::event::EventHub;
     use crate::qos::{AckScope, Qos};
     use crate::topic::TopicName;
