@@ -12,7 +12,17 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::{Error, Result};
-use crate::registry::OptionHelp;
+
+/// One option of a transport, for `--help` and error texts.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct OptionHelp {
+    /// Key in the URL's query.
+    pub key: &'static str,
+    /// Default, as it would be written.
+    pub default: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+}
 
 /// Options that every transport has.
 pub const COMMON_OPTIONS: &[OptionHelp] = &[

@@ -69,7 +69,7 @@ pub mod topic;
 pub mod transport;
 
 pub use capability::Capabilities;
-pub use config::{PeerId, TransportConfig};
+pub use config::{OptionHelp, PeerId, TransportConfig};
 pub use counters::{PublisherCounters, SubscriberCounters};
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Event, Events};
@@ -77,7 +77,7 @@ pub use meeting::{Host, Meeting, Placement};
 pub use message::{Message, MessageId, Metadata, Sample, Sequence, TraceContext};
 pub use publisher::{Publisher, PublisherExt, Refused, Why};
 pub use qos::{AckScope, Delivery, Granted, Overflow, Qos, Unmet};
-pub use registry::{About, OptionHelp, Registry, TransportFactory};
+pub use registry::{About, Registry, TransportFactory};
 pub use schema::{Schema, SchemaId};
 pub use stamp::{ClockId, Stamp, StampPoint, Stamps};
 pub use subscriber::{Subscriber, SubscriberExt};

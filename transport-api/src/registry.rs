@@ -8,21 +8,10 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use crate::capability::Capabilities;
-use crate::config::TransportConfig;
+use crate::config::{OptionHelp, TransportConfig};
 use crate::error::{Error, Result};
 use crate::meeting::Meeting;
 use crate::transport::Transport;
-
-/// One option of a transport, for `--help` and error texts.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct OptionHelp {
-    /// Key in the URL's query.
-    pub key: &'static str,
-    /// Default, as it would be written.
-    pub default: &'static str,
-    /// What it does, in one line.
-    pub help: &'static str,
-}
 
 /// What a transport says of itself without being opened.
 #[derive(Clone, Debug, Serialize)]
