@@ -385,7 +385,12 @@ impl Transport for Local {
         if self.member.is_closed() {
             return Err(Error::closed("declare publisher"));
         }
-        let granted = self.capabilities.grant_publisher(&qos)?;
+        let mut granted = self.capabilities.grant_publisher(&qos)?;
+        if granted.overflow == Overflow::DropOldest {
+            // There is no queue to make room in: what is full is a subscriber that blocks, and
+            // loses nothing.
+            granted.overflow = Overflow::DropNewest;
+        }
         let channel = self.space.channel(topic);
         {
             let mut publishers = lock(&channel.publishers);
@@ -519,8 +524,6 @@ impl Publisher for LocalPublisher {
                 refuse(Message { payload, meta }, Why::Full)
             }
             Err(_) => {
-                // There is no queue of our own to make room in, so both drop policies give up the
-                // new message.
                 self.ledger.accept().give_up();
                 Ok(DeliveryToken::settled(Err(self.ledger.full())))
             }
@@ -577,15 +580,47 @@ impl Drop for Membership {
 mod tests {
     use super::*;
     use crate::qos::Qos;
+    use crate::subscriber::SubscriberExt;
+
+    fn now<T>(future: impl Future<Output = T>) -> T {
+        match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => value,
+            Poll::Pending => panic!("nothing in this process should be waited for"),
+        }
+    }
+
+    #[test]
+    fn a_blocking_subscriber_that_is_full_costs_what_was_granted() {
+        let config = TransportConfig::parse("local:full").unwrap();
+        let transport = now(Factory::default().open(&config)).unwrap();
+        let topic = TopicName::parse("a").unwrap();
+        let (filter, schema) = (TopicFilter::from(&topic), Schema::opaque());
+        for (overflow, granted) in [
+            (Overflow::Block, Overflow::Block),
+            (Overflow::DropOldest, Overflow::DropNewest),
+            (Overflow::DropNewest, Overflow::DropNewest),
+        ] {
+            let blocking = Qos::blocking().with_depth(1);
+            let subscriber = transport.subscriber(&filter, &schema, blocking);
+            let mut subscriber = now(subscriber).unwrap();
+            let qos = Qos {
+                overflow,
+                ..Qos::default()
+            };
+            let publisher = now(transport.publisher(&topic, &schema, qos)).unwrap();
+            assert_eq!(publisher.granted().overflow, granted);
+            drop(publisher.try_publish(Message::new("first")).unwrap());
+            let second = publisher.try_publish(Message::new("second"));
+            assert_eq!(second.is_err(), granted == Overflow::Block);
+            let counters = publisher.counters();
+            assert_eq!(counters.dropped + counters.refused, 1);
+            drop(second);
+            assert_eq!(now(subscriber.recv()).unwrap().unwrap().payload, "first");
+        }
+    }
 
     #[test]
     fn a_channel_lives_as_long_as_its_publishers_and_what_is_retained() {
-        fn now<T>(future: impl Future<Output = T>) -> T {
-            match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(value) => value,
-                Poll::Pending => panic!("nothing in this process should be waited for"),
-            }
-        }
         let factory = Factory::default();
         let config = TransportConfig::parse("local:channels").unwrap();
         let transport = now(factory.open(&config)).unwrap();
