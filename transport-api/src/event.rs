@@ -12,6 +12,9 @@ use crate::topic::TopicName;
 /// Events kept for a reader that does not keep up; older ones are counted and dropped.
 pub const BACKLOG: usize = 64;
 
+/// Peers that a transport keeps account of; whoever may announce peers could fill its memory with them.
+pub const PEERS: usize = 1024;
+
 /// A change of state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -32,7 +35,7 @@ pub enum Event {
     },
     /// The transport was closed; the last event.
     Closed,
-    /// A peer was announced.
+    /// A peer was announced. Beyond [`PEERS`] peers at once, further ones are not told of.
     PeerAlive(PeerId),
     /// A peer went away or stopped answering.
     PeerLost(PeerId),

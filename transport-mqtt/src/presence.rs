@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use transport_api::event::EventHub;
+use transport_api::event::{EventHub, PEERS};
+use transport_api::throttle::Throttle;
 use transport_api::{Event, PeerId};
 
 use crate::status::Status;
@@ -26,6 +27,8 @@ pub(crate) struct Peers {
     status: Arc<Status>,
     /// With whether the broker has confirmed it since it forgot everything.
     known: BTreeMap<PeerId, bool>,
+    /// For warnings about more peers than are kept account of.
+    beyond: Throttle,
     /// When those that are not confirmed count as lost.
     doubt: Option<Instant>,
 }
@@ -45,6 +48,7 @@ impl Peers {
             hub,
             status,
             known: BTreeMap::new(),
+            beyond: Throttle::default(),
             doubt: None,
         }
     }
@@ -72,6 +76,14 @@ impl Peers {
             } else if payload.is_empty() {
                 if self.known.remove(&peer).is_some() {
                     self.hub.emit(Event::PeerLost(peer));
+                }
+            } else if self.known.len() == PEERS && !self.known.contains_key(&peer) {
+                if let Some(left_out) = self.beyond.admit() {
+                    tracing::warn!(
+                        %peer,
+                        left_out,
+                        "more than {PEERS} peers are announced; this one is not reported"
+                    );
                 }
             } else {
                 if self.known.insert(peer.clone(), true).is_none() {
@@ -160,6 +172,29 @@ mod tests {
                 "PeerLost(PeerId(\"second\"))"
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn strangers_cannot_fill_the_memory_with_peers() {
+        let hub = Arc::new(EventHub::default());
+        let own = PeerId::parse("me").unwrap();
+        let status = Arc::new(Status::new(Arc::clone(&hub)));
+        let mut peers = Peers::new("here", own, Arc::default(), Arc::clone(&hub), status);
+        let mut tell = |n: usize, payload: &str| {
+            assert!(peers.observe(format!("here/p{n}").as_bytes(), payload.as_bytes()));
+            peers.known.len()
+        };
+        for n in 0..2 * PEERS {
+            assert_eq!(tell(n, "online"), PEERS.min(n + 1));
+        }
+        // Who leaves makes room, and who was left out is not told to be lost.
+        assert_eq!(tell(0, ""), PEERS - 1);
+        let mut events = hub.subscribe();
+        drop(seen(&mut events));
+        assert_eq!(tell(PEERS, ""), PEERS - 1);
+        assert_eq!(tell(PEERS, "online"), PEERS);
+        let alive = format!("PeerAlive(PeerId(\"p{PEERS}\"))");
+        assert_eq!(seen(&mut events), [alive]);
     }
 
     #[tokio::test(start_paused = true)]

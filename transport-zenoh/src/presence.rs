@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use transport_api::event::EventHub;
+use transport_api::event::{EventHub, PEERS};
+use transport_api::throttle::Throttle;
 use transport_api::{Event, PeerId, Result};
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
@@ -20,6 +21,8 @@ const PREFIX: &str = "@roundtrip/alive/";
 pub(crate) struct Presence {
     own: PeerId,
     others: Mutex<BTreeSet<PeerId>>,
+    /// For warnings about more peers than are kept account of.
+    beyond: Throttle,
     events: Arc<EventHub>,
 }
 
@@ -35,6 +38,7 @@ impl Presence {
         Self {
             own,
             others: Mutex::default(),
+            beyond: Throttle::default(),
             events,
         }
     }
@@ -69,12 +73,24 @@ impl Presence {
             tracing::debug!(key, "token of a peer with an unusual name");
             return;
         };
-        if peer == self.own {
-            return;
+        if peer != self.own {
+            self.heard(peer, sample.kind());
         }
+    }
+
+    fn heard(&self, peer: PeerId, kind: SampleKind) {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         // Emitted under the lock, so that the events of one peer keep their order.
-        match sample.kind() {
+        match kind {
+            SampleKind::Put if others.len() == PEERS && !others.contains(&peer) => {
+                if let Some(left_out) = self.beyond.admit() {
+                    tracing::warn!(
+                        %peer,
+                        left_out,
+                        "more than {PEERS} peers are announced; this one is not reported"
+                    );
+                }
+            }
             SampleKind::Put => {
                 if others.insert(peer.clone()) {
                     self.events.emit(Event::PeerAlive(peer));
@@ -86,5 +102,28 @@ impl Presence {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_cannot_fill_the_memory_with_peers() {
+        let own = PeerId::parse("me").unwrap();
+        let presence = Presence::new(own, Arc::default());
+        let tell = |n: usize, kind| {
+            let peer = PeerId::parse(&format!("p{n}")).unwrap();
+            presence.heard(peer, kind);
+            presence.others.lock().unwrap().len()
+        };
+        for n in 0..2 * PEERS {
+            assert_eq!(tell(n, SampleKind::Put), PEERS.min(n + 1));
+        }
+        // Who leaves makes room; who was left out has none to leave.
+        assert_eq!(tell(0, SampleKind::Delete), PEERS - 1);
+        assert_eq!(tell(PEERS, SampleKind::Delete), PEERS - 1);
+        assert_eq!(tell(PEERS, SampleKind::Put), PEERS);
     }
 }
