@@ -1,11 +1,15 @@
 //! The edge: receives scans or clouds, converts, detects, answers.
 //!
 //! It names no transport. One dedicated thread receives, works and publishes, so a scan changes
-//! threads only inside the transport and, if it has one, the detector's thread pool. The newest scan
-//! comes first: what does not fit the queue while the detector works is dropped there and counted.
+//! threads only inside the transport and, if it has one, the detector's thread pool. How many scans
+//! wait while the detector works is [`Settings::scan_qos`]; with `exchange::freshest` it is the newest
+//! one, and the others are dropped and counted.
 //!
-//! Every scan and every cloud is answered, also one without points. A message that is neither, and a
-//! cloud that the detector refuses, are counted and not answered; the next one is.
+//! Every scan and every cloud is answered, also one without points. A message that is neither, a scan
+//! older than [`Settings::max_age`], and a cloud that the detector refuses, are counted and not
+//! answered; the next one is.
+
+mod age;
 
 use std::fmt;
 use std::task::Poll;
@@ -24,6 +28,8 @@ use transport_api::{
     Sample, Sequence, Stage, Subscriber, SubscriberCounters, TopicFilter, Transport,
 };
 
+use age::Ages;
+
 /// How an edge works.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -33,6 +39,9 @@ pub struct Settings {
     pub scan_qos: Qos,
     /// Quality of service of object lists.
     pub objects_qos: Qos,
+    /// Scans older than this on arrival are not answered; `None`: all are. The age is the delay of a
+    /// scan beyond that of the fastest one of the same vehicle, so no clocks need to agree.
+    pub max_age: Option<Duration>,
     /// Angle convention of the conversion.
     pub convention: Convention,
     /// The clock of the stamps.
@@ -63,12 +72,16 @@ pub struct Report {
 pub struct Counts {
     /// Object lists published.
     pub answered: u64,
+    /// Scans older than allowed.
+    pub expired: u64,
     /// Messages that were no scan or cloud.
     pub undecodable: u64,
     /// Clouds that the detector refused.
     pub undetected: u64,
     /// Object lists that the transport did not take.
     pub unpublished: u64,
+    /// Messages in hand when the edge was told to stop.
+    pub unfinished: u64,
 }
 
 /// An edge whose subscriptions are active.
@@ -92,6 +105,8 @@ impl fmt::Debug for Edge {
 struct DetectionStage {
     detector: Box<dyn Detector>,
     converter: Converter,
+    max_age: Option<Duration>,
+    ages: Ages,
     publisher: Box<dyn Publisher>,
     answers: Sequence,
     clock: Clock,
@@ -141,6 +156,8 @@ impl Edge {
             stage: DetectionStage {
                 detector,
                 converter: Converter::new(settings.convention),
+                max_age: settings.max_age,
+                ages: Ages::default(),
                 publisher,
                 answers: Sequence::random(),
                 clock: settings.clock,
@@ -185,7 +202,10 @@ impl Edge {
                 Some((kind, Ok(sample))) => tokio::select! {
                     biased;
                     // A transport that cannot send must not hold up the end.
-                    _ = stop.wait_for(|stop| *stop) => break,
+                    _ = stop.wait_for(|stop| *stop) => {
+                        self.stage.counts.unfinished += 1;
+                        break;
+                    }
                     () = self.stage.answer(kind, sample) => {}
                 },
                 // It names both types and the topic.
@@ -231,7 +251,16 @@ impl DetectionStage {
     async fn answer(&mut self, kind: Kind, sample: Sample) {
         let clock = self.clock;
         let mut timeline = Timeline::default();
-        timeline.set(Point::EdgeIn, clock.now());
+        let now = clock.now();
+        timeline.set(Point::EdgeIn, now);
+        let age = self.ages.of(&sample.meta.stamps, now);
+        if let (Some(age), Some(max)) = (age, self.max_age)
+            && age > max
+        {
+            self.counts.expired += 1;
+            let error = format!("{age:.1?} old, more than {max:?}");
+            return warn_sometimes(self.counts.expired, &sample, &error);
+        }
         let cloud = match self.cloud(kind, &sample, &mut timeline) {
             Ok(cloud) => cloud,
             Err(error) => {

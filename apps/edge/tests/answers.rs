@@ -13,7 +13,7 @@ use lidar_detector::{DetectError, Detection, Detector, FixedDelay};
 use lidar_messages::{Detection3DArray, PointCloud2, VelodyneScan};
 use lidar_sensor::Convention;
 use lidar_sensor::source::SourceSpec;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use transport_api::{
     Message, MessageId, Publisher, Qos, Result, Sample, Sequence, Subscriber, SubscriberExt,
     TopicFilter, Transport, TransportConfig, TransportFactory, local,
@@ -35,18 +35,26 @@ struct Bench {
 
 impl Bench {
     async fn start(detector: impl Detector + 'static) -> Self {
+        Self::with(detector, |_| {}).await
+    }
+
+    /// With other settings; object lists are received as they are sent.
+    async fn with(detector: impl Detector + 'static, change: impl FnOnce(&mut Settings)) -> Self {
         let factory = local::Factory::default();
         let config = TransportConfig::parse("local:bench").unwrap();
         let here = factory.open(&config).await.unwrap();
         let there = factory.open(&config).await.unwrap();
         let topics = Topics::below("").unwrap();
-        let settings = Settings {
+        let mut settings = Settings {
             topics: topics.clone(),
             scan_qos: Qos::default(),
             objects_qos: Qos::default(),
+            max_age: None,
             convention: Convention::RosCompat,
             clock: Clock::start(),
         };
+        change(&mut settings);
+        let objects_qos = settings.objects_qos;
         let edge = Edge::open(&*there, Box::new(detector), &settings)
             .await
             .unwrap();
@@ -64,7 +72,10 @@ impl Bench {
                 .publisher(&topics.cloud, &cloud.unwrap(), qos)
                 .await
                 .unwrap(),
-            objects: here.subscriber(&filter, &objects, qos).await.unwrap(),
+            objects: here
+                .subscriber(&filter, &objects, objects_qos)
+                .await
+                .unwrap(),
             ids: Sequence::random(),
             stop,
             edge: tokio::spawn(edge.run(stopped)),
@@ -97,11 +108,111 @@ impl Bench {
 
     async fn end(self) -> Result<Report> {
         self.stop.send_replace(true);
-        tokio::time::timeout(WATCHDOG, self.edge)
+        let report = tokio::time::timeout(WATCHDOG, self.edge)
             .await
             .unwrap()
-            .unwrap()
+            .unwrap();
+        if let Ok(Report {
+            counts,
+            scans,
+            clouds,
+            ..
+        }) = &report
+        {
+            // Each received message is in one of the counts.
+            let counted = counts.answered
+                + counts.expired
+                + counts.undecodable
+                + counts.undetected
+                + counts.unpublished
+                + counts.unfinished;
+            assert_eq!(counted, scans.received + clouds.received, "{counts:?}");
+        }
+        report
     }
+}
+
+/// A detector that says when it has a cloud and waits until it may go on.
+#[derive(Debug)]
+struct Gated {
+    busy: mpsc::UnboundedSender<()>,
+    go: std::sync::mpsc::Receiver<()>,
+}
+
+impl Detector for Gated {
+    fn name(&self) -> &str {
+        "gated"
+    }
+
+    fn detect(&mut self, _: &PointCloud2) -> Result<Vec<Detection>, DetectError> {
+        self.busy.send(()).unwrap();
+        self.go.recv_timeout(WATCHDOG).unwrap();
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_busy_detector_the_newest_scan_comes_first_and_the_others_are_dropped() {
+    let (busy, mut entered) = mpsc::unbounded_channel();
+    let (go, gate) = std::sync::mpsc::channel();
+    let scan_qos = exchange::freshest();
+    let mut bench = Bench::with(Gated { busy, go: gate }, |settings| {
+        settings.scan_qos = scan_qos
+    })
+    .await;
+    let first = bench.send_scan(scan());
+    entered.recv().await.unwrap();
+    let waiting: Vec<_> = (0..5).map(|_| bench.send_scan(scan())).collect();
+    for expected in [first, waiting[4]] {
+        go.send(()).unwrap();
+        assert_eq!(bench.answer().await.meta.correlation, Some(expected));
+    }
+    let report = bench.end().await.unwrap();
+    assert_eq!((report.scans.received, report.scans.dropped), (2, 4));
+    assert_eq!(report.scans.missed, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scans_older_than_allowed_are_counted_as_expired() {
+    let limit = Duration::from_secs(60);
+    let mut bench = Bench::with(quick(), |settings| settings.max_age = Some(limit)).await;
+    // The vehicle's clock is an hour behind; that alone makes no scan old.
+    let vehicle = Clock::shifted(-3_600_000_000_000);
+    for (age, answered) in [(0, true), (3600, false), (120, false), (1, true)] {
+        let mut message = bench.message(scan());
+        let start = vehicle.now() - age * 1_000_000_000;
+        message.meta.stamps = exchange::pack_start(start, vehicle.id());
+        let id = message.meta.id;
+        drop(bench.scans.try_publish(message).unwrap());
+        if answered {
+            assert_eq!(bench.answer().await.meta.correlation, id);
+        }
+    }
+    // Without a stamp nothing is known of its age.
+    let id = bench.send_scan(scan());
+    assert_eq!(bench.answer().await.meta.correlation, Some(id));
+    let counts = bench.end().await.unwrap().counts;
+    assert_eq!((counts.expired, counts.answered), (2, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_in_hand_at_the_end_is_counted() {
+    let (busy, mut entered) = mpsc::unbounded_channel();
+    let (go, gate) = std::sync::mpsc::channel();
+    // Nobody takes the answers: the first one fills the queue and the second one waits.
+    let qos = Qos::blocking().with_depth(1);
+    let gated = Gated { busy, go: gate };
+    let mut bench = Bench::with(gated, |settings| settings.objects_qos = qos).await;
+    bench.send_scan(scan());
+    bench.send_scan(scan());
+    entered.recv().await.unwrap();
+    go.send(()).unwrap();
+    entered.recv().await.unwrap();
+    bench.stop.send_replace(true);
+    go.send(()).unwrap();
+    let report = bench.end().await.unwrap();
+    assert_eq!(report.counts.answered, 1);
+    assert_eq!(report.counts.unfinished, 1, "{:?}", report.counts);
 }
 
 fn quick() -> FixedDelay {

@@ -3,7 +3,7 @@
 //!
 //! Scans go out on [`Topics::scan`] or clouds on [`Topics::cloud`]; for each of them one object list
 //! comes back on [`Topics::objects`], whose metadata names the scan it answers (`correlation`) and
-//! carries the edge's stamps.
+//! carries the edge's stamps. A scan carries when its publishing began.
 
 mod outage;
 mod receipt;
@@ -11,7 +11,7 @@ mod receipt;
 use latency_timeline::{Point, Timeline};
 use lidar_messages::{Detection3DArray, MessageType, PointCloud2, VelodyneScan};
 use transport_api::{
-    ClockId, Error, ErrorKind, Result, Schema, Stamp, StampPoint, Stamps, TopicName, Transport,
+    ClockId, Error, ErrorKind, Qos, Result, Schema, Stamp, StampPoint, Stamps, TopicName, Transport,
 };
 
 pub use outage::{Outage, Outages};
@@ -44,6 +44,12 @@ impl Topics {
             objects: topic("objects")?,
         })
     }
+}
+
+/// Quality of service of scans that nobody waits for: a scan that still waits gives way to the next
+/// one and is counted as dropped, so after an outage or behind a busy detector the newest comes first.
+pub fn freshest() -> Qos {
+    Qos::default().with_depth(1)
 }
 
 /// The schema of scans.
@@ -121,6 +127,24 @@ pub fn pack(timeline: &Timeline, previous: &Timeline, clock: u32) -> Stamps {
     stamps
 }
 
+/// The stamp that a scan carries: when publishing began, by the vehicle's clock.
+pub fn pack_start(nanos: i64, clock: u32) -> Stamps {
+    let mut stamps = Stamps::new();
+    // An empty list has room for one.
+    stamps.push(Stamp {
+        point: StampPoint(Point::Start.number()),
+        clock: ClockId(clock),
+        nanos,
+    });
+    stamps
+}
+
+/// The vehicle's clock and when publishing began by it, out of a scan's stamps.
+pub fn unpack_start(stamps: &Stamps) -> Option<(u32, i64)> {
+    let stamp = stamps.get(StampPoint(Point::Start.number()))?;
+    Some((stamp.clock.0, stamp.nanos))
+}
+
 /// The edge's stamps out of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeStamps {
@@ -176,6 +200,12 @@ mod tests {
         let schema = cloud_schema().unwrap();
         let id = schema.id().unwrap();
         assert_eq!(id.fingerprint_hex(), "1158d486dd51d683ce2f1be655c3c181");
+    }
+
+    #[test]
+    fn a_scan_carries_when_it_was_published() {
+        assert_eq!(unpack_start(&pack_start(-5, 7)), Some((7, -5)));
+        assert_eq!(unpack_start(&Stamps::new()), None);
     }
 
     #[test]

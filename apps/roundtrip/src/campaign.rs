@@ -11,14 +11,18 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use latency_timeline::Status;
 use tokio::sync::watch;
-use transport_api::{Registry, TransportConfig};
+use transport_api::config::COMMON_OPTIONS;
+use transport_api::{About, Registry, TransportConfig};
+use vehicle::Progress;
 
 use crate::child::{Child, EarlyEnd};
 use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs, TransportUrl};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::file::nearest;
 use crate::log;
 use crate::output::say;
+use crate::phase::Phase;
 use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
@@ -39,7 +43,7 @@ const END: Duration = Duration::from_secs(10);
 
 /// The same after a stop was asked for, for the vehicle and then for edge and host, one after the
 /// other: everything is gone within 3 s.
-const END_STOPPED: [Duration; 2] = [Duration::from_millis(1_500), Duration::from_millis(700)];
+const END_STOPPED: [Duration; 2] = [Duration::from_millis(1_200), Duration::from_millis(600)];
 
 pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCode, Failure> {
     if args.full {
@@ -109,7 +113,7 @@ fn arms(registry: &Registry, args: &RunArgs) -> Result<Vec<(String, TransportCon
     let mut seen: HashMap<String, u32> = HashMap::new();
     let mut arms = Vec::new();
     for config in configs {
-        registry.factory(&config)?;
+        check_options(&config, &registry.factory(&config)?.about())?;
         let scheme = config.url().scheme().to_owned();
         let count = seen.entry(scheme.clone()).or_default();
         *count += 1;
@@ -121,6 +125,19 @@ fn arms(registry: &Registry, args: &RunArgs) -> Result<Vec<(String, TransportCon
         arms.push((label, config));
     }
     Ok(arms)
+}
+
+/// Finds a mistyped option before anything is measured; values are read where it is opened.
+fn check_options(config: &TransportConfig, about: &About) -> Result<(), Failure> {
+    let known = || about.options.iter().chain(COMMON_OPTIONS).map(|o| o.key);
+    let unknown = |key: &&String| !known().any(|known| known == *key);
+    match config.options().keys().find(unknown) {
+        Some(key) => Err(Failure::usage(format!(
+            "`{config}`: unknown option `{key}`{}",
+            nearest(key, known())
+        ))),
+        None => Ok(()),
+    }
 }
 
 struct Trial<'a> {
@@ -138,6 +155,7 @@ impl Trial<'_> {
         early_ends: &mut Vec<EarlyEnd>,
     ) -> Result<Outcome, Failure> {
         let bar = self.bar();
+        self.enter(Phase::Starting, &bar);
         let resources = Resources::record(self.folder)?;
         let mut company = Company::default();
         let outcome = self.meet(config, &resources, &bar, &mut stop, &mut company);
@@ -172,7 +190,6 @@ impl Trial<'_> {
         stop: &mut watch::Receiver<bool>,
         company: &mut Company,
     ) -> Result<Outcome, Failure> {
-        bar.set_message("starting");
         let host = self.child("host", &[], &config.expose(), resources)?;
         let report = self.first_report(company.join(host), HOST_START, stop);
         let (first, second, one_process) = match report.await? {
@@ -227,7 +244,7 @@ impl Trial<'_> {
         company: &mut Company,
     ) -> Result<Outcome, Failure> {
         let warmup = self.args.load.warmup;
-        bar.set_message("warming up");
+        let mut phase = Phase::Starting;
         let last = loop {
             let report = tokio::select! {
                 report = vehicle.next() => report?,
@@ -238,13 +255,16 @@ impl Trial<'_> {
                     continue;
                 }
             };
-            match report {
-                Report::Progress { answered } if answered > warmup => {
-                    bar.set_message("measuring");
-                    bar.set_position(answered - warmup);
-                }
-                Report::Progress { .. } => {}
-                report => break Some(report),
+            let Report::Progress { progress } = report else {
+                break Some(report);
+            };
+            let now = Phase::of(progress, warmup);
+            if now != phase {
+                phase = now;
+                self.enter(phase, bar);
+            }
+            if let Progress::Answered(answered) = progress {
+                bar.set_position(answered.saturating_sub(warmup));
             }
         };
         let rest = vehicle.end(self.patience(stop, 0)).await;
@@ -300,11 +320,15 @@ impl Trial<'_> {
         }
         bar.set_prefix(self.label.to_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
-        if bar.is_hidden() {
-            // No terminal: progress in plain lines.
-            eprintln!("{}: started", self.label);
-        }
         bar
+    }
+
+    /// Shows where the trial is; without a terminal in plain lines.
+    fn enter(&self, phase: Phase, bar: &ProgressBar) {
+        bar.set_message(phase.to_string());
+        if bar.is_hidden() {
+            eprintln!("{}: {phase}", self.label);
+        }
     }
 }
 
@@ -381,6 +405,7 @@ fn flags_of_detection(detection: &DetectionArgs) -> Vec<String> {
     vec![
         format!("--detector={}", detection.detector),
         format!("--threads={}", detection.threads),
+        format!("--max-age={}", detection.max_age),
         format!("--convention={}", name(detection.convention)),
         format!("--edge-clock-offset={}", detection.edge_clock_offset),
     ]
@@ -404,7 +429,7 @@ mod tests {
     fn children_get_exactly_the_settings_of_the_run() {
         let line = "roundtrip --rate 5 --samples 7 --warmup 3 --data-type cloud --size 50 \
                     --seed 9 --qos exactly-once --prefix veh1 --detector fixed-delay:10ms \
-                    --threads 1 --convention precise --edge-clock-offset=-5 --source pcap:a.pcap";
+                    --threads 1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap";
         let run = Cli::parse_from(line.split_whitespace()).run;
         let mut flags = vec!["roundtrip".to_owned(), "vehicle".to_owned()];
         flags.extend(flags_of_load(&run.load));

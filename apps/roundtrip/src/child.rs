@@ -114,28 +114,24 @@ impl Child {
         self.input = None;
     }
 
-    /// Tells it to stop, and returns its last report if it ends within `patience`; after that it is
-    /// killed.
+    /// Tells it to stop and returns its last report. After `patience` it is killed; what it has told
+    /// by then counts all the same.
     pub(crate) async fn end(mut self, patience: Duration) -> Option<Report> {
         self.ask_to_stop();
+        let mut last = None;
         let rest = async {
-            let mut last = None;
             while let Ok(report) = self.next().await {
                 last = Some(report);
             }
             // After a failure it is about to end; it may have ended already.
             let _ = self.process.wait().await;
-            last
         };
-        match tokio::time::timeout(patience, rest).await {
-            Ok(last) => last,
-            Err(_) => {
-                tracing::warn!(child = self.name, "did not stop in time and is killed");
-                // It fails only if the process has ended by itself.
-                let _ = self.process.kill().await;
-                None
-            }
+        if tokio::time::timeout(patience, rest).await.is_err() {
+            tracing::warn!(child = self.name, "did not stop in time and is killed");
+            // It fails only if the process has ended by itself.
+            let _ = self.process.kill().await;
         }
+        last
     }
 }
 

@@ -198,6 +198,25 @@ pub(crate) enum Patience {
     For(Duration),
 }
 
+impl Patience {
+    /// `None` without a limit.
+    pub(crate) fn limit(self) -> Option<Duration> {
+        match self {
+            Self::Forever => None,
+            Self::For(duration) => Some(duration),
+        }
+    }
+}
+
+impl std::fmt::Display for Patience {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Forever => f.write_str("forever"),
+            Self::For(duration) => humantime::format_duration(*duration).fmt(f),
+        }
+    }
+}
+
 impl FromStr for Patience {
     type Err = String;
 
@@ -335,6 +354,16 @@ pub(crate) struct DetectionArgs {
     )]
     pub(crate) threads: usize,
 
+    /// Do not answer scans that are older on arrival, such as `500ms`: those count as expired. The age
+    /// is the delay beyond that of the vehicle's fastest scan.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "forever",
+        env = "ROUNDTRIP_MAX_AGE"
+    )]
+    pub(crate) max_age: Patience,
+
     /// Angle convention of the conversion.
     #[arg(long, value_enum, default_value_t = Angles::RosCompat, env = "ROUNDTRIP_CONVENTION")]
     pub(crate) convention: Angles,
@@ -361,7 +390,7 @@ pub(crate) enum Data {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(clippy::enum_variant_names, reason = "the field's own terms")]
 pub(crate) enum Guarantee {
-    /// Once or not at all, newest first.
+    /// Once or not at all, newest first: a scan that still waits gives way to the next one.
     #[value(alias = "0")]
     AtMostOnce,
     /// Once or more often.
@@ -570,7 +599,8 @@ impl QualityArgs {
         Ok(Topics::below(&self.prefix)?)
     }
 
-    pub(crate) fn qos(&self) -> Qos {
+    /// How object lists are published.
+    pub(crate) fn objects(&self) -> Qos {
         match self.qos {
             Guarantee::AtMostOnce => Qos::default(),
             Guarantee::AtLeastOnce => Qos::at_least_once(),
@@ -578,11 +608,20 @@ impl QualityArgs {
         }
     }
 
-    /// A subscriber takes the newest first, whatever the guarantee on the way.
-    pub(crate) fn subscriber_qos(&self) -> Qos {
+    /// How scans are published. What nobody waits for must not queue.
+    pub(crate) fn scans(&self) -> Qos {
+        match self.qos {
+            Guarantee::AtMostOnce => exchange::freshest(),
+            Guarantee::AtLeastOnce | Guarantee::ExactlyOnce => self.objects(),
+        }
+    }
+
+    /// How what is published by `qos` is received: never holding up the transport, so a full queue
+    /// gives up its oldest.
+    pub(crate) fn received(qos: Qos) -> Qos {
         Qos {
             overflow: Qos::default().overflow,
-            ..self.qos()
+            ..qos
         }
     }
 }
@@ -629,10 +668,11 @@ pub(crate) fn record(
         "data_type": DataType::from(load.data_type),
         "size_percent": load.size,
         "seed": load.seed,
-        "qos": quality.qos(),
+        "qos": { "scans": quality.scans(), "objects": quality.objects() },
         "prefix": quality.prefix,
         "detector": detection.detector.to_string(),
         "threads": detection.threads,
+        "max_age": detection.max_age.to_string(),
         "convention": format!("{:?}", detection.convention()),
         "edge_clock_offset_ns": detection.edge_clock_offset,
     })

@@ -1,5 +1,6 @@
 //! `roundtrip doctor`.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -87,7 +88,7 @@ fn findings() -> Vec<Finding> {
         let place = program(Some(variable), names);
         let detail = match &place {
             Some(place) if version.is_empty() => place.display().to_string(),
-            Some(place) => format!("{} ({})", place.display(), first_line(place, version)),
+            Some(place) => format!("{} ({})", place.display(), version_of(place, version)),
             None => format!("not found; {bring}, or scripts/install-peers for all of them"),
         };
         findings.push(Finding {
@@ -96,16 +97,14 @@ fn findings() -> Vec<Finding> {
             detail,
         });
     }
-    let tun = Path::new("/dev/net/tun").exists();
+    let tun = File::options().read(true).write(true).open(TUN);
     findings.push(Finding {
         what: "TUN device",
-        found: tun,
-        detail: if tun {
-            "/dev/net/tun"
-        } else {
-            "no /dev/net/tun; no link emulation"
-        }
-        .to_owned(),
+        found: tun.is_ok(),
+        detail: match tun {
+            Ok(_) => format!("{TUN} opened; making an interface was not tried"),
+            Err(error) => format!("cannot open {TUN}: {error}"),
+        },
     });
     let root = nix::unistd::Uid::effective().is_root();
     let limit = std::fs::read_to_string("/proc/sys/user/max_net_namespaces");
@@ -117,8 +116,10 @@ fn findings() -> Vec<Finding> {
         detail: match (allowed, ip, root) {
             (false, ..) => "the kernel allows none".to_owned(),
             (_, false, _) => "program `ip` not found; Debian package iproute2".to_owned(),
-            (.., true) => "as root".to_owned(),
-            (.., false) => "not root: by `unshare -Urn`, where the distribution permits".to_owned(),
+            (.., true) => "root, and the kernel allows some; making one was not tried".to_owned(),
+            (.., false) => {
+                "not root: by `unshare -Urn`, where the distribution permits; not tried".to_owned()
+            }
         },
     });
     let tuned = allocator::tune();
@@ -138,23 +139,46 @@ fn findings() -> Vec<Finding> {
     findings
 }
 
-/// What the program says of itself first; it may also exit with a failure after that.
-fn first_line(program: &Path, arguments: &[&str]) -> String {
+/// What can make links of a chosen quality.
+const TUN: &str = "/dev/net/tun";
+
+/// The version that the program tells; it may log before that and exit with a failure afterwards.
+fn version_of(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .output();
-    let line = output.ok().and_then(|output| {
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.lines().next().map(plain)
-    });
-    line.unwrap_or_else(|| "version unknown".to_owned())
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = text.ok().and_then(|text| version_in(&text));
+    version.unwrap_or_else(|| "version unknown".to_owned())
 }
 
-/// `text` without the escape sequences that colour it on a terminal.
-fn plain(text: &str) -> String {
-    let mut pieces = text.split('\u{1b}');
-    let mut plain = pieces.next().unwrap_or_default().to_owned();
-    plain.extend(pieces.map(|piece| piece.split_once('m').map_or(piece, |(_, rest)| rest)));
-    plain
+/// The first word of digits with points between them, such as `2.0.11`.
+fn version_in(text: &str) -> Option<String> {
+    let numbers = |word: &&str| {
+        let parts: Vec<_> = word.split('.').collect();
+        let digits = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        parts.len() > 1 && parts.iter().all(digits)
+    };
+    let words = text.split_whitespace();
+    let mut words = words.map(|word| word.trim_start_matches('v'));
+    words.find(numbers).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_found_behind_a_log_line() {
+        let coloured =
+            "\u{1b}[2m2026-01-02T03:04:05.678Z\u{1b}[0m INFO main r: router v1.10.2 built";
+        for (text, version) in [
+            ("mosquitto version 2.0.11\n", Some("2.0.11")),
+            (coloured, Some("1.10.2")),
+            ("usage: program. -h", None),
+        ] {
+            assert_eq!(version_in(text).as_deref(), version, "{text}");
+        }
+    }
 }

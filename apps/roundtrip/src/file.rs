@@ -280,7 +280,7 @@ fn check(
 }
 
 /// A hint at the nearest of `known`, and all of them.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
     known.dedup();

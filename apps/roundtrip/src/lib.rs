@@ -26,6 +26,7 @@ mod file;
 mod log;
 mod outage;
 mod output;
+mod phase;
 mod resources;
 mod results;
 mod sides;
@@ -64,9 +65,13 @@ fn run(registry: &Registry) -> Result<ExitCode, Failure> {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are errors to clap; they go to standard output.
-            error
-                .print()
-                .map_err(|error| Failure::new("print", error))?;
+            match error.print() {
+                // A reader that has seen enough and gone away, such as `head`, is no error.
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    return Err(Failure::new("print", error));
+                }
+                _ => {}
+            }
             return Ok(if error.use_stderr() {
                 ExitCode::from(2)
             } else {

@@ -89,7 +89,7 @@ mod tests {
         }
         SampleRecord {
             seq: 0,
-            status: end.map_or(Status::Lost, |_| Status::Answered),
+            status: end.map_or(Status::Missed, |_| Status::Answered),
             timeline,
             edge_clock: None,
             bytes_up: 0,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_lost_or_late_in_an_outage_are_marked() {
+    fn samples_missed_or_late_in_an_outage_are_marked() {
         let samples = [
             sample(0, Some(5)),
             sample(10, None),
@@ -119,7 +119,7 @@ mod tests {
             sample(80, Some(85)),
             sample(90, None),
         ];
-        // The transport noticed at 42 what was lost from 30 on; a loss before has another cause.
+        // The transport noticed at 42 what was missed from 30 on; one missed before has another cause.
         let mark = |outages: &[Outage]| -> String {
             let marks = marks(&samples, outages, &[], None);
             marks

@@ -19,7 +19,7 @@ use crate::outage::{self, Mark};
 use crate::supervision::{EdgeReport, SourceReport, TrialReport, Usage};
 
 /// Version of the folder's layout.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 /// The stream of every sample: one vehicle sends one stream of scans.
 const STREAM: u16 = 0;
@@ -193,16 +193,17 @@ impl Arm {
             },
             "offered": outcome.samples().len(),
             "answered": outcome.count(Status::Answered),
-            "lost": outcome.count(Status::Lost),
+            "missed": outcome.count(Status::Missed),
             "rejected": outcome.count(Status::Rejected),
             "interrupted": outcome.count(Status::Interrupted),
             "cut_short": trial.map(|trial| trial.cut_short),
-            "losses_by_direction": trial.and_then(|trial| trial.losses),
+            "missing": trial.map(Trial::missing),
+            "missed_by_direction": trial.and_then(|trial| trial.missed),
             "outages": {
                 "vehicle": outcome.vehicle_outages(),
                 "edge": outcome.edge_outages(),
                 "answered": outcome.count_in_outage(Status::Answered),
-                "lost": outcome.count_in_outage(Status::Lost),
+                "missed": outcome.count_in_outage(Status::Missed),
                 "rejected": outcome.count_in_outage(Status::Rejected),
                 "interrupted": outcome.count_in_outage(Status::Interrupted),
             },
@@ -334,7 +335,7 @@ impl Results {
         for (sample, mark) in outcome.samples().iter().zip(outcome.marks()) {
             let status = match sample.status {
                 Status::Answered => "answered",
-                Status::Lost => "lost",
+                Status::Missed => "missed",
                 Status::Rejected => "rejected",
                 Status::Interrupted => "interrupted",
             };
@@ -417,7 +418,7 @@ mod tests {
             ended: PAIR,
             outages: Vec::new(),
             samples: samples.collect(),
-            losses: None,
+            missed: None,
             interrupted: false,
             cut_short: false,
             unrelated: 0,

@@ -1,5 +1,6 @@
 //! `roundtrip vehicle`, `roundtrip edge` and `roundtrip host`.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,14 +10,15 @@ use edge::Edge;
 use latency_timeline::Clock;
 use lidar_detector::Detector;
 use tokio::sync::watch;
+use transport_api::backoff::Backoff;
 use transport_api::{Placement, Registry, Retry, Transport, TransportConfig};
-use vehicle::Progress;
 
 use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, Patience, QualityArgs, VehicleArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::log;
 use crate::output::say;
+use crate::phase::Phase;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
 use crate::supervision::{EdgeReport, Report, TrialReport, Usage, tell};
@@ -28,23 +30,50 @@ const CLOSE: Duration = Duration::from_secs(2);
 /// The same when it was told to stop: it must be gone within 3 s.
 const CLOSE_STOPPED: Duration = Duration::from_millis(300);
 
-/// Tells a supervisor about a failure as well as the caller.
-fn reported<T>(result: Result<T, Failure>, supervised: bool) -> Result<T, Failure> {
+/// How much later than that a close may return before it is left alone.
+const CLOSE_GRACE: Duration = Duration::from_millis(200);
+
+/// How long an edge in the vehicle's process may take to end with what it has in hand.
+const EDGE_END: Duration = Duration::from_secs(1);
+
+/// The transports that a side has opened, in their order.
+type Opened = Vec<Arc<dyn Transport>>;
+
+/// Runs a side, and closes its transports only when all that it has to tell is told: a close may take
+/// long, and who waits for it may kill the side meanwhile.
+async fn run(
+    supervised: bool,
+    side: impl AsyncFnOnce(watch::Receiver<bool>, &mut Opened) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    log::start(if supervised { "info" } else { "warn" });
+    let stop = signal::stop(supervised)?;
+    let mut opened = Opened::new();
+    let result = side(stop.clone(), &mut opened).await;
     if let (Err(failure), true) = (&result, supervised) {
         tell(&Report::Failed {
             error: failure.to_string(),
         });
     }
+    for transport in opened.iter().rev() {
+        close(transport, &stop).await;
+    }
     result
 }
 
-/// Waits between attempts to open a transport: seldom enough for a name server, often enough for
-/// who has just started the broker.
-const WAITS: [Duration; 3] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(3),
-];
+async fn close(transport: &Arc<dyn Transport>, stop: &watch::Receiver<bool>) {
+    let deadline = if *stop.borrow() { CLOSE_STOPPED } else { CLOSE };
+    match tokio::time::timeout(deadline + CLOSE_GRACE, transport.close(deadline)).await {
+        Ok(report) if report.abandoned > 0 => tracing::warn!(
+            abandoned = report.abandoned,
+            "accepted messages were not sent"
+        ),
+        Ok(_) => {}
+        Err(_) => tracing::warn!(?deadline, "the transport did not close in time"),
+    }
+}
+
+/// Pauses between attempts to open a transport: a side is there within 2 s of its broker.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// Opens a transport, again and again while there may be somebody later and `patience` lasts; `None`
 /// if told to stop before it is connected.
@@ -57,7 +86,7 @@ async fn open(
 ) -> Result<Option<Arc<dyn Transport>>, Failure> {
     let config = config.clone().with_default_peer(cli::peer(side)?);
     let begin = Instant::now();
-    let mut attempts = 0;
+    let mut backoff = Backoff::new(PAUSES[0], PAUSES[1]);
     let transport = loop {
         let opened = tokio::select! {
             opened = registry.open(&config) => opened,
@@ -67,25 +96,21 @@ async fn open(
             Ok(transport) => break transport,
             Err(error) => error,
         };
-        let left = match patience {
-            Patience::Forever => Duration::MAX,
-            Patience::For(patience) => patience.saturating_sub(begin.elapsed()),
-        };
+        let limit = patience.limit().unwrap_or(Duration::MAX);
+        let left = limit.saturating_sub(begin.elapsed());
         if error.retry() != Retry::Later || left.is_zero() {
             return Err(error.into());
         }
-        if attempts == 0 {
+        if backoff.attempts() == 0 {
             let failure = Failure::from(error);
             eprintln!("{side}: waiting for {config}: {failure}");
         }
-        let wait = WAITS[attempts.min(WAITS.len() - 1)];
-        attempts += 1;
         tokio::select! {
-            () = tokio::time::sleep(wait.min(left)) => {}
+            () = tokio::time::sleep(backoff.pause().min(left)) => {}
             _ = stop.wait_for(|stop| *stop) => return Ok(None),
         }
     };
-    if attempts > 0 {
+    if backoff.attempts() > 0 {
         let waited = begin.elapsed().as_secs_f64();
         eprintln!("{side}: connected to {config} after {waited:.1} s");
     }
@@ -131,27 +156,21 @@ async fn check_place(
     )))
 }
 
-async fn close(transport: &Arc<dyn Transport>, stop: &watch::Receiver<bool>) {
-    let report = transport
-        .close(if *stop.borrow() { CLOSE_STOPPED } else { CLOSE })
-        .await;
-    if report.abandoned > 0 {
-        tracing::warn!(
-            abandoned = report.abandoned,
-            "accepted messages were not sent"
-        );
-    }
-}
-
 pub(crate) async fn vehicle(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    log::start(if supervised { "info" } else { "warn" });
-    reported(measure(registry, args).await, supervised)
+    run(supervised, async |stop, opened: &mut Opened| {
+        measure(registry, args, stop, opened).await
+    })
+    .await
 }
 
-async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Failure> {
+async fn measure(
+    registry: &Registry,
+    args: VehicleArgs,
+    mut stop: watch::Receiver<bool>,
+    opened: &mut Opened,
+) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    let mut stop = signal::stop(supervised)?;
     let config = cli::required(args.transport)?;
     if !supervised {
         check_place(registry, &config, args.with_edge).await?;
@@ -159,8 +178,8 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
     let patience = args.connection.connect_timeout;
     let settings = vehicle::Settings {
         topics: args.quality.topics()?,
-        scan_qos: args.quality.qos(),
-        objects_qos: args.quality.subscriber_qos(),
+        scan_qos: args.quality.scans(),
+        objects_qos: QualityArgs::received(args.quality.objects()),
         rate: args.load.rate,
         handshake: HANDSHAKE,
         warmup: args.load.warmup,
@@ -182,25 +201,39 @@ async fn measure(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Fai
     let inside = match parts.transpose()? {
         None => None,
         Some(parts) => match open(registry, &config, "edge", patience, &mut stop).await? {
-            Some(transport) => Some(parts.start(transport).await?),
+            Some(transport) => {
+                opened.push(Arc::clone(&transport));
+                Some(parts.start(&*transport).await?)
+            }
             None => return Ok(ExitCode::SUCCESS),
         },
     };
     let Some(transport) = open(registry, &config, "vehicle", patience, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let progress = |progress| match progress {
-        Progress::Answered(answered) if supervised => tell(&Report::Progress { answered }),
-        _ => {}
+    opened.push(Arc::clone(&transport));
+    let told = Cell::new(None);
+    let progress = |progress| {
+        if supervised {
+            return tell(&Report::Progress { progress });
+        }
+        let phase = Phase::of(progress, args.load.warmup);
+        if told.replace(Some(phase)) != Some(phase) {
+            eprintln!("vehicle: {phase}");
+        }
     };
-    let driven = vehicle::drive(&*transport, feed, &settings, stop.clone(), progress).await;
+    let driven = vehicle::drive(&*transport, feed, &settings, stop, progress).await;
     // Its failure must not take along what the vehicle has measured.
     let edge = match inside {
-        Some(inside) => Some(inside.finish().await.map_err(|failure| failure.to_string())),
+        Some(inside) => {
+            let ended = tokio::time::timeout(EDGE_END, inside.finish()).await;
+            let late = |_| Err(Failure::text("the edge did not end in time"));
+            let ended = ended.unwrap_or_else(late);
+            Some(ended.map_err(|failure| failure.to_string()))
+        }
         None => None,
     };
     let info = transport.info().clone();
-    close(&transport, &stop).await;
     let trial = driven?;
     let complete = trial.is_complete();
     let label = info.scheme.clone();
@@ -251,13 +284,19 @@ const HANDSHAKE: u64 = 20;
 
 pub(crate) async fn edge(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    log::start(if supervised { "info" } else { "warn" });
-    reported(serve(registry, args).await, supervised)
+    run(supervised, async |stop, opened: &mut Opened| {
+        serve(registry, args, stop, opened).await
+    })
+    .await
 }
 
-async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure> {
+async fn serve(
+    registry: &Registry,
+    args: EdgeArgs,
+    mut stop: watch::Receiver<bool>,
+    opened: &mut Opened,
+) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    let mut stop = signal::stop(supervised)?;
     let config = cli::required(args.transport)?;
     if !supervised {
         check_place(registry, &config, false).await?;
@@ -267,7 +306,8 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
     let Some(transport) = open(registry, &config, "edge", patience, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let mut running = parts.start(transport).await?;
+    opened.push(Arc::clone(&transport));
+    let mut running = parts.start(&*transport).await?;
     if supervised {
         tell(&Report::Ready);
     } else {
@@ -284,13 +324,16 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
     }
     let done = report.report;
     say!(
-        "answered {}, not decodable {}, not detected {}, not published {}, missed {}, peak memory \
-         {:.0} MB",
+        "answered {}, expired {}, not decodable {}, not detected {}, not published {}, unfinished \
+         {}, missed {}, of these dropped {}, peak memory {:.0} MB",
         done.counts.answered,
+        done.counts.expired,
         done.counts.undecodable,
         done.counts.undetected,
         done.counts.unpublished,
+        done.counts.unfinished,
         done.scans.missed + done.clouds.missed,
+        done.scans.dropped + done.clouds.dropped,
         report.usage.peak_memory as f64 / 1e6
     );
     for (when, clocks) in [("began", done.began), ("ended", done.ended)] {
@@ -305,7 +348,6 @@ async fn serve(registry: &Registry, args: EdgeArgs) -> Result<ExitCode, Failure>
 
 /// An edge at work.
 struct RunningEdge {
-    transport: Arc<dyn Transport>,
     detector: String,
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<transport_api::Result<edge::Report>>,
@@ -323,8 +365,9 @@ impl EdgeParts {
         Ok(Self {
             settings: edge::Settings {
                 topics: quality.topics()?,
-                scan_qos: quality.subscriber_qos(),
-                objects_qos: quality.qos(),
+                scan_qos: QualityArgs::received(quality.scans()),
+                objects_qos: quality.objects(),
+                max_age: detection.max_age.limit(),
                 convention: detection.convention(),
                 clock: detection.edge_clock(),
             },
@@ -332,12 +375,11 @@ impl EdgeParts {
         })
     }
 
-    async fn start(self, transport: Arc<dyn Transport>) -> Result<RunningEdge, Failure> {
+    async fn start(self, transport: &dyn Transport) -> Result<RunningEdge, Failure> {
         let name = self.detector.name().to_owned();
-        let edge = Edge::open(&*transport, self.detector, &self.settings).await?;
+        let edge = Edge::open(transport, self.detector, &self.settings).await?;
         let (stop, stopped) = watch::channel(false);
         Ok(RunningEdge {
-            transport,
             detector: name,
             stop,
             task: tokio::spawn(edge.run(stopped)),
@@ -364,7 +406,6 @@ impl RunningEdge {
             .task
             .await
             .map_err(|error| Failure::new("end the edge", error))??;
-        close(&self.transport, &self.stop.subscribe()).await;
         Ok(EdgeReport {
             report,
             detector: self.detector,
@@ -375,13 +416,18 @@ impl RunningEdge {
 
 pub(crate) async fn host(registry: &Registry, args: HostArgs) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    log::start(if supervised { "info" } else { "warn" });
-    reported(attend(registry, args).await, supervised)
+    run(supervised, async |stop, _: &mut Opened| {
+        attend(registry, args, stop).await
+    })
+    .await
 }
 
-async fn attend(registry: &Registry, args: HostArgs) -> Result<ExitCode, Failure> {
+async fn attend(
+    registry: &Registry,
+    args: HostArgs,
+    mut stop: watch::Receiver<bool>,
+) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    let mut stop = signal::stop(supervised)?;
     let config = cli::required(args.transport)?;
     let meeting = tokio::select! {
         meeting = registry.meet(&config) => meeting?,
@@ -416,13 +462,13 @@ async fn attend(registry: &Registry, args: HostArgs) -> Result<ExitCode, Failure
     }
     // The sender lives as long as the runtime, so this ends by a stop only.
     let _ = stop.wait_for(|stop| *stop).await;
-    if let Some(host) = meeting.host {
-        host.stop().await;
-    }
     if supervised {
         tell(&Report::Host {
             usage: Usage::so_far(),
         });
+    }
+    if let Some(host) = meeting.host {
+        host.stop().await;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use lidar_sensor::source::Statistics;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 use transport_api::TransportInfo;
-use vehicle::Trial;
+use vehicle::{Progress, Trial};
 
 /// A line of a supervised command.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,10 +23,10 @@ pub(crate) enum Report {
     },
     /// An edge is subscribed.
     Ready,
-    /// A vehicle had so many answers.
+    /// A vehicle came further.
     Progress {
-        /// Answers so far, warm-up included.
-        answered: u64,
+        /// How far.
+        progress: Progress,
     },
     /// A vehicle is done.
     Trial(Box<TrialReport>),

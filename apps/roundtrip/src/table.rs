@@ -40,6 +40,10 @@ fn notes(arm: &Arm) -> Vec<String> {
     if let Some(reason) = &trial.rejection {
         notes.push(format!("scans were rejected: {reason}"));
     }
+    let missing = trial.missing();
+    if !missing.is_empty() {
+        notes.push(format!("missed: {}", stretches(&missing)));
+    }
     if trial.cut_short {
         notes.push("the transport ended before the trial did".to_owned());
     }
@@ -59,8 +63,8 @@ fn notes(arm: &Arm) -> Vec<String> {
     }
     if outages.iter().any(|(_, outages)| !outages.is_empty()) {
         notes.push(format!(
-            "of the samples that these outages touched, {} were lost, {} rejected, {} answered",
-            outcome.count_in_outage(Status::Lost),
+            "of the samples that these outages touched, {} were missed, {} rejected, {} answered",
+            outcome.count_in_outage(Status::Missed),
             outcome.count_in_outage(Status::Rejected),
             outcome.count_in_outage(Status::Answered),
         ));
@@ -76,6 +80,27 @@ fn notes(arm: &Arm) -> Vec<String> {
     }
     notes
 }
+
+/// Ranges of sequence numbers, the first few of them; the summary has all.
+fn stretches(ranges: &[[u64; 2]]) -> String {
+    let shown = ranges.iter().take(SHOWN).map(|[first, last]| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first} to {last}")
+        }
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if let Some(more) = ranges.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        text.push_str(&format!(
+            " and {more} more stretches (`missing` in the summary)"
+        ));
+    }
+    text
+}
+
+/// Stretches of missed samples that a note names.
+const SHOWN: usize = 5;
 
 fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
     let mut table = Table::new();
@@ -141,19 +166,33 @@ fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
         let trial = outcome.trial.as_ref();
         trial.map_or(NONE.to_owned(), |trial| trial.late().to_string())
     });
-    row("samples received", &|outcome| {
+    row("samples answered", &|outcome| {
         known(outcome, outcome.count(Status::Answered))
     });
-    row("samples lost", &|outcome| {
-        known(outcome, outcome.count(Status::Lost))
+    row("samples missed", &|outcome| {
+        known(outcome, outcome.count(Status::Missed))
     });
     row("unanswered when stopped", &|outcome| {
         known(outcome, outcome.count(Status::Interrupted))
     });
-    row("lost with warm-up, up / down", &|outcome| {
-        let losses = outcome.trial.as_ref().and_then(|trial| trial.losses);
-        losses.map_or(NONE.to_owned(), |losses| {
-            format!("{} / {}", losses.up, losses.down)
+    row("missed with warm-up, up / down", &|outcome| {
+        let missed = outcome.trial.as_ref().and_then(|trial| trial.missed);
+        missed.map_or(NONE.to_owned(), |missed| {
+            format!("{} / {}", missed.up, missed.down)
+        })
+    });
+    row("scans dropped, vehicle / edge", &|outcome| {
+        let trial = outcome.trial.as_ref();
+        let vehicle = trial.map(|trial| trial.publisher.dropped);
+        let edge = outcome.edge.as_ref().map(|edge| &edge.report);
+        let edge = edge.map(|edge| edge.scans.dropped + edge.clouds.dropped);
+        let shown = |count: Option<u64>| count.map_or(NONE.to_owned(), |count| count.to_string());
+        format!("{} / {}", shown(vehicle), shown(edge))
+    });
+    row("scans expired", &|outcome| {
+        let edge = outcome.edge.as_ref();
+        edge.map_or(NONE.to_owned(), |edge| {
+            edge.report.counts.expired.to_string()
         })
     });
     row("samples rejected", &|outcome| {
@@ -217,6 +256,14 @@ fn millis(nanos: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stretches_of_missed_samples_are_named_and_many_are_shortened() {
+        assert_eq!(stretches(&[[3, 3], [7, 9]]), "3, 7 to 9");
+        let many: Vec<_> = (0..8).map(|n| [2 * n; 2]).collect();
+        let text = stretches(&many);
+        assert!(text.starts_with("0, 2, 4, 6, 8 and 3 more"), "{text}");
+    }
 
     #[test]
     fn no_latency_is_printed_for_no_samples() {

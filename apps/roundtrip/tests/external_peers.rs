@@ -4,72 +4,45 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-use std::path::PathBuf;
-use std::process::Stdio;
+mod process;
 
+use process::{arms, peer, roundtrip};
 use serde_json::Value;
 use tokio::process::Command;
-use transport_conformance::server::{Server, find};
-
-const INSTALL: &str = "scripts/install-peers";
-
-/// The program, or `None` after saying that it is missing.
-fn program(name: &str, variable: &str) -> Option<PathBuf> {
-    match find(name, variable, INSTALL) {
-        Ok(program) => Some(program),
-        Err(reason) if std::env::var("CONFORMANCE_REQUIRE").is_ok_and(|what| what == "all") => {
-            panic!("{reason}")
-        }
-        Err(reason) => {
-            println!("skipped: {reason}");
-            None
-        }
-    }
-}
+use transport_conformance::server::Server;
 
 /// Runs the main job over `url` with the flags of `more`; whether it succeeded, and its summary.
 async fn run(url: &str, more: &[&str]) -> (bool, Value) {
     let results = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_roundtrip"))
-        .args(["run", "--samples=20", "--warmup=5", "--rate=20"])
+    let mut command = roundtrip(&["run", "--samples=20", "--warmup=5", "--rate=20"]);
+    command
         .args(["--source=synthetic:1?turns=2", "--detector=fixed-delay:2ms"])
         .args(["--transport", url, "--results"])
         .arg(results.path())
-        .args(more)
-        .stdin(Stdio::null())
-        .output()
-        .await
-        .unwrap();
+        .args(more);
+    let output = Command::from(command).output().await.unwrap();
     println!("{}", String::from_utf8_lossy(&output.stderr));
-    let folder = std::fs::read_dir(results.path())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    let summary = std::fs::read_to_string(folder.join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_str(&summary).unwrap();
-    (output.status.success(), summary["arms"][0].clone())
+    (output.status.success(), arms(results.path()).swap_remove(0))
 }
 
-/// Runs the main job and checks that nothing was lost.
+/// Runs the main job and checks that nothing was missed.
 async fn run_over(url: &str, more: &[&str]) {
     let (success, arm) = run(url, more).await;
     assert!(success, "{url} {more:?}: {arm:#}");
     assert_eq!(arm["answered"], 20, "{url} {more:?}: {arm:#}");
     assert_eq!(
-        arm["losses_by_direction"]["up"], 0,
+        arm["missed_by_direction"]["up"], 0,
         "{url} {more:?}: {arm:#}"
     );
     assert_eq!(
-        arm["losses_by_direction"]["down"], 0,
+        arm["missed_by_direction"]["down"], 0,
         "{url} {more:?}: {arm:#}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_job_runs_over_mosquitto_at_every_guarantee() {
-    let Some(mosquitto) = program("mosquitto", "ROUNDTRIP_MOSQUITTO") else {
+    let Some(mosquitto) = peer("mosquitto", "ROUNDTRIP_MOSQUITTO") else {
         return;
     };
     // The configuration that the README tells users to start, on a free port.
@@ -94,10 +67,10 @@ async fn the_main_job_runs_over_mosquitto_at_every_guarantee() {
     broker.stop().await;
 }
 
-/// A broker that takes a message and throws it away shows as loss, never as a latency.
+/// A broker that takes a message and throws it away shows as missed, never as a latency.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_broker_swallows_is_reported_as_lost() {
-    let Some(mosquitto) = program("mosquitto", "ROUNDTRIP_MOSQUITTO") else {
+async fn what_a_broker_swallows_is_reported_as_missed() {
+    let Some(mosquitto) = peer("mosquitto", "ROUNDTRIP_MOSQUITTO") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -120,16 +93,16 @@ async fn what_a_broker_swallows_is_reported_as_lost() {
     assert!(!success, "{arm:#}");
     assert_eq!(arm["offered"], 20, "{arm:#}");
     assert_eq!(arm["answered"], 0, "{arm:#}");
-    // Lost, or handed back while the queue was full of what the broker does not take.
+    // Missed, or handed back while the queue was full of what the broker does not take.
     let number = |name: &str| arm[name].as_u64().unwrap();
-    assert_eq!(number("lost") + number("rejected"), 20, "{arm:#}");
+    assert_eq!(number("missed") + number("rejected"), 20, "{arm:#}");
     assert!(arm["total_ns"].is_null(), "{arm:#}");
     broker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_job_runs_over_a_zenoh_router() {
-    let Some(zenohd) = program("zenohd", "ROUNDTRIP_ZENOHD") else {
+    let Some(zenohd) = peer("zenohd", "ROUNDTRIP_ZENOHD") else {
         return;
     };
     let router = Server::start(move |port| {
@@ -151,7 +124,7 @@ async fn the_main_job_runs_over_a_zenoh_router() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_job_runs_over_a_real_ros_master() {
-    let Some(rosmaster) = program("rosmaster", "ROUNDTRIP_ROSMASTER") else {
+    let Some(rosmaster) = peer("rosmaster", "ROUNDTRIP_ROSMASTER") else {
         return;
     };
     let master = Server::start(move |port| {

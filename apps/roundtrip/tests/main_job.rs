@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+mod process;
 
-use nix::sys::signal::Signal;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Output;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use process::{Host, arms, only_folder, recordings, roundtrip};
 use serde_json::Value;
 
 /// Each test starts several processes that keep a schedule; side by side they would take the
@@ -17,15 +18,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Generous: a watchdog, not a promise.
-const WATCHDOG: Duration = Duration::from_secs(120);
-
-fn roundtrip(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_roundtrip"));
-    command.args(arguments).stdin(Stdio::null());
-    command
 }
 
 /// A short run with a detector that costs nothing; the neural one has a test of its own.
@@ -47,67 +39,15 @@ fn short_run(results: &Path, more: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// `roundtrip host` and the addresses that it prints.
-struct Host {
-    child: Child,
-    edge: String,
-    vehicle: String,
-}
-
-impl Host {
-    fn start(transport: &str) -> Self {
-        let mut child = roundtrip(&["host", "--transport", transport])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
-        let mut url = || {
-            let mut line = String::new();
-            std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
-            line.split('\'').nth(1).unwrap().to_owned()
-        };
-        let (edge, vehicle) = (url(), url());
-        Self {
-            child,
-            edge,
-            vehicle,
-        }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        // It may have been killed already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn text(output: &Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout);
     format!("{stdout}\n{}", String::from_utf8_lossy(&output.stderr))
 }
 
-fn only_folder(results: &Path) -> PathBuf {
-    let mut folders = std::fs::read_dir(results)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let folder = folders.next().unwrap();
-    assert!(folders.next().is_none());
-    folder
-}
-
 fn summary(results: &Path) -> BTreeMap<String, Value> {
-    let text = std::fs::read_to_string(only_folder(results).join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_str(&text).unwrap();
-    let arms = summary["arms"].as_array().unwrap();
-    arms.iter()
-        .map(|arm| (arm["label"].as_str().unwrap().to_owned(), arm.clone()))
+    arms(results)
+        .into_iter()
+        .map(|arm| (arm["label"].as_str().unwrap().to_owned(), arm))
         .collect()
 }
 
@@ -115,8 +55,8 @@ fn assert_complete(results: &Path, label: &str, samples: usize) {
     let arm = &summary(results)[label];
     assert_eq!(arm["offered"], samples, "{label}: {arm:#}");
     assert_eq!(arm["answered"], samples, "{label}: {arm:#}");
-    assert_eq!(arm["losses_by_direction"]["up"], 0, "{label}: {arm:#}");
-    assert_eq!(arm["losses_by_direction"]["down"], 0, "{label}: {arm:#}");
+    assert_eq!(arm["missed_by_direction"]["up"], 0, "{label}: {arm:#}");
+    assert_eq!(arm["missed_by_direction"]["down"], 0, "{label}: {arm:#}");
     assert_eq!(column(results, label, "seq").len(), samples);
 }
 
@@ -282,68 +222,11 @@ fn no_latency_depends_on_the_clock_of_the_edge() {
 }
 
 #[test]
-fn an_interrupt_ends_every_child_and_keeps_what_was_measured() {
-    ends_every_child_and_keeps_what_was_measured(Signal::SIGINT);
-}
-
-#[test]
-fn a_termination_ends_every_child_and_keeps_what_was_measured() {
-    ends_every_child_and_keeps_what_was_measured(Signal::SIGTERM);
-}
-
-fn ends_every_child_and_keeps_what_was_measured(signal: Signal) {
-    let _alone = alone();
-    let results = tempfile::tempdir().unwrap();
-    let folder = results.path().to_str().unwrap().to_owned();
-    let child = roundtrip(&["run", "--samples=100000", "--warmup=0", "--rate=20"])
-        .args(["--source=synthetic:1?turns=2", "--detector=fixed-delay:2ms"])
-        .args(["--transport=zenoh:peer", "--results", &folder])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Measuring has begun when the edge has written its log and the vehicle has connected.
-    let begun = || {
-        let mut entries = std::fs::read_dir(results.path()).ok()?;
-        let log = entries.next()?.ok()?.path().join("zenoh/vehicle.log");
-        std::fs::read_to_string(log)
-            .ok()?
-            .contains("vehicle connected")
-            .then_some(())
-    };
-    wait_for("the vehicle to connect", begun);
-    // The handshake takes less than a second; some scans shall be measured.
-    std::thread::sleep(Duration::from_secs(3));
-    let pid = child.id();
-    let children = children_of(pid);
-    assert!(children.len() >= 3, "host, edge and vehicle: {children:?}");
-    let asked = Instant::now();
-    send(pid, signal);
-    let output = child.wait_with_output().unwrap();
-    // 3 s on a quiet machine; a stop that waits for a time-out would take far longer than this.
-    let took = asked.elapsed();
-    assert!(took < Duration::from_secs(6), "ended only after {took:?}");
-    assert!(!output.status.success());
-    for child in children {
-        assert!(!is_running(child), "process {child} is still there");
-    }
-    let arm = &summary(results.path())["zenoh"];
-    assert!(
-        arm["answered"].as_u64().unwrap() > 0,
-        "{arm:#}\n{}",
-        text(&output)
-    );
-}
-
-#[test]
 fn a_real_recording_goes_round() {
-    let Some(data) = std::env::var_os("ROUNDTRIP_DATA") else {
-        println!("skipped: ROUNDTRIP_DATA is not set");
-        return;
-    };
+    let Some(data) = recordings() else { return };
     let _alone = alone();
     let results = tempfile::tempdir().unwrap();
-    let capture = Path::new(&data).join("vlp32.pcap");
+    let capture = data.join("vlp32.pcap");
     let source = format!("--source=pcap:{}?cut=270.12", capture.display());
     let mut command = roundtrip(&["run", "--samples=20", "--warmup=5", "--rate=5", &source]);
     command
@@ -352,74 +235,6 @@ fn a_real_recording_goes_round() {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
     assert_complete(results.path(), "local", 20);
-}
-
-/// A broker that is gone, and a queue that is full, must hold up neither side.
-#[test]
-fn an_interrupt_is_heard_without_a_broker() {
-    let _alone = alone();
-    let mut host = Host::start("mqtt:embedded");
-    let (edge_url, vehicle_url) = (host.edge.clone(), host.vehicle.clone());
-    let qos = "--qos=at-least-once";
-    let edge = roundtrip(&[
-        "edge",
-        "--transport",
-        &edge_url,
-        qos,
-        "--detector=fixed-delay:2ms",
-    ])
-    .spawn()
-    .unwrap();
-    let results = tempfile::tempdir().unwrap();
-    let vehicle = roundtrip(&["vehicle", "--transport", &vehicle_url, qos, "--rate=20"])
-        .args([
-            "--source=synthetic:1?turns=2",
-            "--samples=100000",
-            "--warmup=0",
-            "--results",
-        ])
-        .arg(results.path())
-        .spawn()
-        .unwrap();
-    // Time for the handshake and some scans, then for a queue without a broker to fill.
-    std::thread::sleep(Duration::from_secs(5));
-    host.kill();
-    std::thread::sleep(Duration::from_secs(2));
-    for mut side in [vehicle, edge] {
-        let asked = Instant::now();
-        send(side.id(), Signal::SIGINT);
-        wait_for("a side to end", || side.try_wait().unwrap());
-        let took = asked.elapsed();
-        assert!(took < Duration::from_secs(6), "ended only after {took:?}");
-    }
-    assert_eq!(summary(results.path()).len(), 1);
-}
-
-#[test]
-fn children_end_when_their_supervisor_is_killed() {
-    let _alone = alone();
-    let results = tempfile::tempdir().unwrap();
-    let folder = results.path().to_str().unwrap().to_owned();
-    let mut child = roundtrip(&["run", "--samples=100000", "--warmup=0"])
-        .args(["--source=synthetic:1?turns=2", "--detector=fixed-delay:2ms"])
-        .args(["--transport=zenoh:peer", "--results", &folder])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = child.id();
-    let children = wait_for("three children", || {
-        let children = children_of(pid);
-        (children.len() >= 3).then_some(children)
-    });
-    child.kill().unwrap();
-    child.wait().unwrap();
-    wait_for("the children to end", || {
-        children
-            .iter()
-            .all(|child| !is_running(*child))
-            .then_some(())
-    });
 }
 
 #[test]
@@ -470,6 +285,7 @@ fn mistakes_on_the_command_line_are_named_before_anything_starts() {
             "port number",
         ),
         (&["run", "--config=/no/such.toml"], "/no/such.toml"),
+        (&["run", "--max-age=old"], "give `forever` or a duration"),
         (
             &["vehicle", "--transport=local:x", "--connect-timeout=soon"],
             "give `forever` or a duration",
@@ -523,6 +339,38 @@ fn mistakes_on_the_command_line_are_named_before_anything_starts() {
 }
 
 #[test]
+fn a_mistake_in_any_transport_of_a_run_is_named_before_anything_starts() {
+    for (second, expected) in [
+        ("mqtt://broker:1883?inflght=3", "did you mean `inflight`?"),
+        ("zenoh:peer?expres=never", "did you mean `express`?"),
+        ("rosmaster://host?metdata=on", "did you mean `metadata`?"),
+        ("pigeon:x", "no transport for scheme `pigeon`"),
+    ] {
+        let results = tempfile::tempdir().unwrap();
+        let mut command = roundtrip(&["run", "--transport=local:x", "--transport", second]);
+        let output = command
+            .env("ROUNDTRIP_RESULTS", results.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{second}: {}", text(&output));
+        assert!(text(&output).contains(expected), "{}", text(&output));
+        assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0);
+    }
+}
+
+/// A reader that has seen enough and gone away, such as `head`.
+#[test]
+fn help_for_a_reader_that_has_gone_away_ends_quietly() {
+    for (arguments, code) in [(&["run", "--help"][..], 0), (&["transports"], 0)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = roundtrip(arguments).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output));
+        assert_eq!(text(&output).trim(), "");
+    }
+}
+
+#[test]
 fn transports_and_doctor_print_text_and_json() {
     let output = roundtrip(&["transports"]).output().unwrap();
     let printed = text(&output);
@@ -538,127 +386,6 @@ fn transports_and_doctor_print_text_and_json() {
         );
     }
     assert!(text(&roundtrip(&["doctor"]).output().unwrap()).contains("allocator settings"));
-}
-
-fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(begin.elapsed() < WATCHDOG, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn children_of(pid: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    tasks
-        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|text| {
-            text.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<_>>()
-        })
-        .collect()
-}
-
-fn is_running(pid: u32) -> bool {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // A zombie has ended; whoever inherited it has not looked yet.
-    let state = state
-        .rsplit_once(") ")
-        .map(|(_, rest)| rest.starts_with('Z'));
-    state == Some(false)
-}
-
-fn send(pid: u32, signal: Signal) {
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
-    nix::sys::signal::kill(pid, signal).unwrap();
-}
-
-/// The child of `pid` that runs the subcommand `name`.
-fn child_called(pid: u32, name: &str) -> Option<u32> {
-    children_of(pid).into_iter().find(|child| {
-        let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).nth(1) == Some(name.as_bytes())
-    })
-}
-
-/// Starts a run over `transport`, kills its child `name` once measuring has begun, and returns what
-/// the run says and its arm. The run is interrupted two seconds later.
-fn run_with_killed(name: &str, transport: &str) -> (String, Value) {
-    let results = tempfile::tempdir().unwrap();
-    let scheme = transport.split(':').next().unwrap();
-    let child = roundtrip(&["run", "--samples=100000", "--warmup=0", "--rate=20"])
-        .args(["--source=synthetic:1?turns=2", "--detector=fixed-delay:2ms"])
-        .args(["--transport", transport, "--results"])
-        .arg(results.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let pid = child.id();
-    let victim = wait_for("the vehicle to connect", || {
-        let mut entries = std::fs::read_dir(results.path()).ok()?;
-        let log = entries
-            .next()?
-            .ok()?
-            .path()
-            .join(scheme)
-            .join("vehicle.log");
-        let connected = std::fs::read_to_string(log)
-            .ok()?
-            .contains("vehicle connected");
-        connected.then(|| child_called(pid, name)).flatten()
-    });
-    // The handshake takes less than a second; some scans shall be measured before and after.
-    std::thread::sleep(Duration::from_secs(3));
-    send(victim, Signal::SIGKILL);
-    std::thread::sleep(Duration::from_secs(2));
-    send(pid, Signal::SIGINT);
-    let output = child.wait_with_output().unwrap();
-    assert!(!output.status.success());
-    (text(&output), summary(results.path())[scheme].clone())
-}
-
-#[test]
-fn a_killed_edge_is_named_with_its_signal() {
-    let _alone = alone();
-    let (said, arm) = run_with_killed("edge", "mqtt:embedded");
-    let what = "edge was killed by signal 9 (SIGKILL)";
-    // On the screen at once, and under the table.
-    assert_eq!(said.matches(what).count(), 2, "{said}");
-    let end = &arm["early_ends"][0];
-    assert_eq!(end["process"], "edge");
-    assert!(end["how"].as_str().unwrap().contains(what), "{arm:#}");
-    assert!(arm["answered"].as_u64().unwrap() > 0, "{arm:#}");
-    // The vehicle's own connection was never down.
-    assert_eq!(arm["outages"]["vehicle"].as_array().unwrap().len(), 0);
-}
-
-#[test]
-fn a_killed_broker_is_named_and_its_outage_is_marked() {
-    let _alone = alone();
-    let (said, arm) = run_with_killed("host", "mqtt:embedded");
-    assert!(
-        said.contains("host was killed by signal 9 (SIGKILL)"),
-        "{said}"
-    );
-    assert_eq!(arm["early_ends"][0]["process"], "host");
-    let outages = &arm["outages"];
-    assert_eq!(outages["vehicle"].as_array().unwrap().len(), 1, "{arm:#}");
-    assert_eq!(outages["vehicle"][0]["until_ns"], Value::Null);
-    let touched = ["lost", "rejected", "interrupted"];
-    let touched: u64 = touched.iter().map(|s| outages[s].as_u64().unwrap()).sum();
-    assert!(touched > 0, "{arm:#}");
-    assert!(
-        said.contains("vehicle disconnected until the end"),
-        "{said}"
-    );
 }
 
 #[test]

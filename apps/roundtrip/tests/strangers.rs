@@ -1,14 +1,22 @@
-//! A child that panics, reported by a run. The transport that panics is a stranger's, so this test is
-//! a program of its own: the run starts this file again as its children.
+//! What a run makes of transports that misbehave. They are strangers', so this test is a program of
+//! its own: the run starts this file again as its children.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
+mod process;
+
+use std::any::Any;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use nix::sys::signal::Signal;
+use process::{Process, arms};
 use transport_api::{
-    About, Capabilities, Meeting, Registry, Result, Transport, TransportConfig, TransportFactory,
+    About, Capabilities, CloseReport, Events, Meeting, Publisher, Qos, Registry, Result, Schema,
+    Subscriber, TopicFilter, TopicName, Transport, TransportConfig, TransportFactory,
+    TransportInfo, local,
 };
 
 /// Opens nothing: it panics.
@@ -41,9 +49,84 @@ impl TransportFactory for Panicking {
     }
 }
 
+/// The transport in process, but for its end: a close takes for ever, and its thread with it.
+#[derive(Default)]
+struct Clinging(local::Factory);
+
+#[async_trait]
+impl TransportFactory for Clinging {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["clinging"]
+    }
+
+    fn about(&self) -> About {
+        About {
+            name: "Clinging",
+            default_url: "clinging:here",
+            examples: &[],
+            ..self.0.about()
+        }
+    }
+
+    async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
+        Ok(Arc::new(Clings(self.0.open(config).await?)))
+    }
+
+    async fn meet(&self, config: &TransportConfig) -> Result<Meeting> {
+        self.0.meet(config).await
+    }
+}
+
+#[derive(Debug)]
+struct Clings(Arc<dyn Transport>);
+
+#[async_trait]
+impl Transport for Clings {
+    fn info(&self) -> &TransportInfo {
+        self.0.info()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    async fn publisher(
+        &self,
+        topic: &TopicName,
+        schema: &Schema,
+        qos: Qos,
+    ) -> Result<Box<dyn Publisher>> {
+        self.0.publisher(topic, schema, qos).await
+    }
+
+    async fn subscriber(
+        &self,
+        filter: &TopicFilter,
+        schema: &Schema,
+        qos: Qos,
+    ) -> Result<Box<dyn Subscriber>> {
+        self.0.subscriber(filter, schema, qos).await
+    }
+
+    fn events(&self) -> Events {
+        self.0.events()
+    }
+
+    async fn close(&self, _: Duration) -> CloseReport {
+        loop {
+            std::thread::park();
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 fn main() -> ExitCode {
     let mut registry = Registry::default();
     registry.register(Panicking).unwrap();
+    registry.register(Clinging::default()).unwrap();
     let ours = ["run", "host", "edge", "vehicle"];
     if std::env::args()
         .nth(1)
@@ -53,26 +136,55 @@ fn main() -> ExitCode {
     }
     println!("test a_panic_in_a_child_is_reported");
     a_panic_in_a_child_is_reported();
+    println!("test a_close_that_hangs_takes_nothing_along");
+    a_close_that_hangs_takes_nothing_along();
     ExitCode::SUCCESS
+}
+
+/// A run of this file over `transport`.
+fn run(transport: &str, samples: u32, results: &std::path::Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([
+            "run",
+            "--warmup=0",
+            "--rate=20",
+            "--source=synthetic:1?turns=1",
+        ])
+        .args(["--detector=fixed-delay:1ms", "--transport", transport])
+        .arg(format!("--samples={samples}"))
+        .arg("--results")
+        .arg(results);
+    command
+}
+
+fn a_close_that_hangs_takes_nothing_along() {
+    let results = tempfile::tempdir().unwrap();
+    let mut whole = Process::start(run("clinging:whole", 5, results.path()));
+    assert_eq!(whole.code(), Some(0), "{}", whole.said);
+    assert_eq!(arms(results.path())[0]["answered"], 5);
+
+    let results = tempfile::tempdir().unwrap();
+    let mut stopped = Process::start(run("clinging:stopped", 100_000, results.path()));
+    stopped.says("clinging: measuring");
+    stopped.send(Signal::SIGINT);
+    assert_eq!(stopped.code(), Some(1), "{}", stopped.said);
+    let arm = &arms(results.path())[0];
+    assert!(arm["answered"].as_u64() > Some(0), "{arm:#}");
 }
 
 fn a_panic_in_a_child_is_reported() {
     let results = tempfile::tempdir().unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["run", "--samples=1", "--results"])
-        .arg(results.path())
-        .output()
-        .unwrap();
+    let output = run("panicking://here", 1, results.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
         said.contains("panicking: edge ended unexpectedly with exit code 101; its log is"),
         "{said}"
     );
-    let folder = std::fs::read_dir(results.path()).unwrap().next().unwrap();
-    let summary = folder.unwrap().path().join("summary.json");
-    let summary: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(summary).unwrap()).unwrap();
-    let failure = summary["arms"][0]["failure"].as_str().unwrap();
-    assert!(failure.contains("exit code 101"), "{failure}");
+    let failure = arms(results.path())[0]["failure"].clone();
+    assert!(
+        failure.as_str().unwrap().contains("exit code 101"),
+        "{failure}"
+    );
 }

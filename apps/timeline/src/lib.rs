@@ -296,8 +296,8 @@ impl Timeline {
 pub enum Status {
     /// Its answer arrived.
     Answered,
-    /// Its answer did not arrive before the end of the drain.
-    Lost,
+    /// Its answer did not arrive before the end of the drain, whatever the reason.
+    Missed,
     /// The transport did not take it.
     Rejected,
     /// The trial was stopped while its answer was still awaited.

@@ -262,7 +262,9 @@ impl Echo {
         let end = tokio::time::sleep_until(deadline.into());
         tokio::pin!(end);
         loop {
-            let message = Message::new(self.payload.clone()).with_id(sequence.next_id());
+            let mut message = Message::new(self.payload.clone()).with_id(sequence.next_id());
+            let clock = answers.clock;
+            message.meta.stamps = exchange::pack_start(clock.now(), clock.id());
             tokio::select! {
                 biased;
                 () = stopped(&mut self.stop) => return Ok(None),

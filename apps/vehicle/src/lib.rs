@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 
 use exchange::{Outages, Topics};
 use latency_timeline::Clock;
+use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use transport_api::{Error, ErrorKind, Publisher, Qos, Result, Sequence, TopicFilter, Transport};
 
 pub use feed::{DataType, Feed};
-pub use record::{Losses, SampleRecord, Trial};
+pub use record::{Missed, SampleRecord, Trial};
 
 use answers::{Answers, Echo};
 use schedule::{Sender, Sent};
@@ -49,11 +50,12 @@ pub struct Settings {
 }
 
 /// How far a trial is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Progress {
-    /// So many echoes came back.
+    /// So many echoes came back; 0 when the first one is sent.
     Handshake(u64),
-    /// So many scans, warm-up included, were answered.
+    /// So many scans, warm-up included, were answered; 0 when the schedule begins.
     Answered(u64),
     /// The last scan was sent; waiting for answers.
     Draining,
@@ -62,14 +64,14 @@ pub enum Progress {
 /// Shortest drain after the last scan.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// How long the last echo, which tells the losses apart, may take.
+/// How long the last echo, which tells the directions apart, may take.
 const LAST_ECHO: Duration = Duration::from_secs(2);
 
 /// Runs one trial. `stop` ends it early, keeping what was measured. Not cancel-safe: a dropped
 /// future leaves the sending thread running until `stop`.
 ///
 /// A transport that ends meanwhile ends the trial as an outage would: what is left counts as rejected
-/// or lost.
+/// or missed.
 ///
 /// # Errors
 /// The transport refuses, carries no metadata or smaller payloads only; the rate is not a positive
@@ -116,6 +118,7 @@ pub async fn drive(
     let mut answers = Answers::new(subscriber, sequence.source(), settings.clock, &progress);
     let mut echo = Echo::new(Arc::clone(&publisher), feed.empty(), stop.clone());
 
+    progress(Progress::Handshake(0));
     let deadline = Instant::now() + settings.ready_timeout;
     let mut before = None;
     for n in 0..settings.handshake.max(1) {
@@ -142,6 +145,7 @@ pub async fn drive(
             stop: stop.clone(),
         };
         let mut sending = sender.start()?;
+        progress(Progress::Answered(0));
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -156,16 +160,16 @@ pub async fn drive(
         drain(&sent, &mut answers, &mut stop).await;
     }
 
-    // One more echo says how many scans the edge has answered in all: that splits the losses by
+    // One more echo says how many scans the edge has answered in all: that splits what is missed by
     // direction, also at the tail. Without it the split is unknown, not zero. It also brings what the
     // edge stamped after the last answer.
     let after = echo
         .once(&mut sequence, &mut answers, Instant::now() + LAST_ECHO)
         .await;
     let rejected = sent.iter().filter(|sent| !sent.accepted()).count() as u64;
-    let losses = before
+    let missed = before
         .zip(after.unwrap_or_default())
-        .map(|(before, after)| Losses::between(before, after, rejected, answers.missed()));
+        .map(|(before, after)| Missed::between(before, after, rejected, answers.missed()));
     let interrupted = *stop.borrow();
     Ok(Trial {
         source: sequence.source(),
@@ -174,7 +178,7 @@ pub async fn drive(
         ended: settings.clock.pair(),
         outages: outages.so_far(),
         samples: record::join(&sent, answers.take(), first, settings.warmup, interrupted),
-        losses,
+        missed,
         interrupted,
         cut_short: answers.ended(),
         unrelated: answers.unrelated(),

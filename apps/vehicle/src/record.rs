@@ -31,9 +31,9 @@ pub struct SampleRecord {
     pub repeats: u32,
 }
 
-/// Losses by direction, warm-up included, from the sequence numbers of both sides.
+/// Messages missed by direction, warm-up included, from the sequence numbers of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Losses {
+pub struct Missed {
     /// Accepted scans that the edge did not answer.
     pub up: u64,
     /// Answers that did not reach the vehicle.
@@ -55,8 +55,8 @@ pub struct Trial {
     pub outages: Vec<Outage>,
     /// The measured scans, in the order they were sent.
     pub samples: Vec<SampleRecord>,
-    /// Losses by direction; `None` if the last echo was not answered, so the split is unknown.
-    pub losses: Option<Losses>,
+    /// Messages missed by direction; `None` if the last echo was not answered, so the split is unknown.
+    pub missed: Option<Missed>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
     /// Whether the transport ended before it.
@@ -107,6 +107,19 @@ impl Trial {
         lateness.filter(|late| *late > nanos).count()
     }
 
+    /// The numbers of the missed scans: first and last of each stretch without another one between.
+    pub fn missing(&self) -> Vec<[u64; 2]> {
+        let mut ranges: Vec<[u64; 2]> = Vec::new();
+        let missed = |sample: &&SampleRecord| sample.status == Status::Missed;
+        for SampleRecord { seq, .. } in self.samples.iter().filter(missed) {
+            match ranges.last_mut() {
+                Some([_, last]) if last.checked_add(1) == Some(*seq) => *last = *seq,
+                _ => ranges.push([*seq, *seq]),
+            }
+        }
+        ranges
+    }
+
     /// Measured scans that ended as `status`; the counts of all add up to `samples`.
     pub fn count(&self, status: Status) -> usize {
         self.samples
@@ -116,7 +129,7 @@ impl Trial {
     }
 }
 
-impl Losses {
+impl Missed {
     /// Between two answered echoes, of which the second ends the trial.
     pub(crate) fn between(before: EchoPoint, after: EchoPoint, rejected: u64, down: u64) -> Self {
         let offered = after
@@ -146,7 +159,7 @@ pub(crate) fn join(
             let status = match (&answer, sent.accepted()) {
                 (Some(_), _) => Status::Answered,
                 (None, true) if interrupted => Status::Interrupted,
-                (None, true) => Status::Lost,
+                (None, true) => Status::Missed,
                 (None, false) => Status::Rejected,
             };
             let mut timeline = sent.timeline;
@@ -210,21 +223,21 @@ mod tests {
         let answers = HashMap::from([(5, answer), (6, answer), (9, answer)]);
         let samples = join(&sent, answers, 5, 1, false);
         let statuses: Vec<_> = samples.iter().map(|sample| sample.status).collect();
-        use Status::{Answered, Lost, Rejected};
-        assert_eq!(statuses, [Answered, Lost, Rejected, Answered]);
+        use Status::{Answered, Rejected};
+        assert_eq!(statuses, [Answered, Status::Missed, Rejected, Answered]);
         assert_eq!(samples[0].seq, 6);
     }
 
     #[test]
-    fn losses_are_split_by_the_numbers_of_both_sides() {
+    fn messages_missed_are_split_by_the_numbers_of_both_sides() {
         let before = EchoPoint { sent: 20, edge: 19 };
         let after = EchoPoint {
             sent: 121,
             edge: 117,
         };
         assert_eq!(
-            Losses::between(before, after, 1, 4),
-            Losses { up: 2, down: 4 }
+            Missed::between(before, after, 1, 4),
+            Missed { up: 2, down: 4 }
         );
     }
 
@@ -258,7 +271,7 @@ mod tests {
                     }
                 })
                 .collect(),
-            losses: None,
+            missed: None,
             interrupted: false,
             cut_short: false,
             unrelated: 0,

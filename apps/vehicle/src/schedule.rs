@@ -93,11 +93,13 @@ impl Sender {
     fn send(&self, n: usize, id: MessageId, scheduled: Instant) -> (Sent, Option<String>) {
         let mut timeline = Timeline::default();
         timeline.set(Point::Scheduled, self.clock.at(scheduled));
-        timeline.set(Point::Start, self.clock.now());
+        let start = self.clock.now();
+        timeline.set(Point::Start, start);
         timeline.set(Point::VehicleIn, self.clock.now());
         let payload = self.feed.encode(n, id.seq as u32);
         let bytes = payload.len();
-        let message = Message::new(payload).with_id(id);
+        let mut message = Message::new(payload).with_id(id);
+        message.meta.stamps = exchange::pack_start(start, self.clock.id());
         timeline.set(Point::VehicleOut, self.clock.now());
         let published = self.publisher.try_publish(message);
         let (receipt, refused) = match published {

@@ -15,7 +15,7 @@ use transport_api::{
     Message, MessageId, Metadata, Publisher, Qos, Sample, Sequence, SubscriberExt, TopicFilter,
     Transport, TransportConfig, TransportFactory, local,
 };
-use vehicle::{DataType, Feed, Losses, Progress, Settings, Trial};
+use vehicle::{DataType, Feed, Missed, Progress, Settings, Trial};
 
 /// Echoes before the trial.
 const HANDSHAKE: u64 = 3;
@@ -147,8 +147,9 @@ async fn scans_leave_on_schedule_whether_or_not_answers_come() {
         }
     })
     .await;
-    assert_eq!(statuses(&trial), [Status::Lost; 20]);
-    assert_eq!(trial.losses, Some(Losses { up: 20, down: 0 }));
+    assert_eq!(statuses(&trial), [Status::Missed; 20]);
+    assert_eq!(trial.missed, Some(Missed { up: 20, down: 0 }));
+    assert_eq!(trial.missing(), [[HANDSHAKE, HANDSHAKE + 19]]);
     assert_eq!(trial.publisher.accepted, HANDSHAKE + 21);
     let at = |point| -> Vec<i64> {
         let samples = trial.samples.iter();
@@ -214,10 +215,17 @@ async fn answers_are_told_apart() {
         }
     })
     .await;
-    use Status::{Answered, Lost};
+    use Status::Answered;
     assert_eq!(
         statuses(&trial),
-        [Answered, Answered, Lost, Answered, Answered, Answered]
+        [
+            Answered,
+            Answered,
+            Status::Missed,
+            Answered,
+            Answered,
+            Answered
+        ]
     );
     let repeats: Vec<_> = trial.samples.iter().map(|sample| sample.repeats).collect();
     assert_eq!(repeats, [1, 0, 0, 0, 0, 0]);
@@ -241,8 +249,10 @@ async fn what_the_edge_stamps_after_an_answer_comes_with_the_next() {
         }
     })
     .await;
-    use Status::{Answered, Lost};
-    assert_eq!(statuses(&trial), [Answered, Answered, Lost, Answered]);
+    use Status::Answered;
+    let expected = [Answered, Answered, Status::Missed, Answered];
+    assert_eq!(statuses(&trial), expected);
+    assert_eq!(trial.missing(), [[HANDSHAKE + 2; 2]]);
     let stamps: Vec<_> = trial
         .samples
         .iter()
@@ -251,7 +261,7 @@ async fn what_the_edge_stamps_after_an_answer_comes_with_the_next() {
     // The edge's answers are numbered from the handshake on; the last echo brings the last one.
     let expected = [Some(returned(3)), None, None, Some(returned(6))];
     assert_eq!(stamps, expected);
-    assert_eq!(trial.losses, Some(Losses { up: 0, down: 1 }));
+    assert_eq!(trial.missed, Some(Missed { up: 0, down: 1 }));
     let clocks: Vec<_> = trial
         .samples
         .iter()
@@ -305,7 +315,7 @@ async fn a_transport_that_ends_keeps_what_was_measured() {
     assert!(trial.cut_short && !trial.is_complete());
     assert!(trial.count(Status::Answered) >= 3);
     assert!(trial.count(Status::Rejected) > 0, "{:?}", statuses(&trial));
-    assert_eq!(trial.losses, None);
+    assert_eq!(trial.missed, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
