@@ -122,9 +122,13 @@ impl Advertised {
     /// Decides from the wish of the user, or from `local`, our end of the connection to the master
     /// at `remote`: who reaches the master most likely reaches us by the same route.
     ///
-    /// What looks unreachable is warned about and not refused, since a name may be known elsewhere
-    /// only.
-    pub(crate) async fn decide(wish: Option<&str>, local: IpAddr, remote: IpAddr) -> Self {
+    /// What looks unreachable is not refused, since a name may be known elsewhere only; the doubts
+    /// are for the log.
+    pub(crate) async fn decide(
+        wish: Option<&str>,
+        local: IpAddr,
+        remote: IpAddr,
+    ) -> (Self, Vec<Doubt>) {
         let unspecified = |address: &IpAddr| match address {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -137,41 +141,30 @@ impl Advertised {
             }
         };
         let Some(wish) = wish else {
-            return Self {
+            let advertised = Self {
                 host: local.to_string(),
                 bind: bind(&local),
             };
+            return (advertised, Vec::new());
         };
+        let mut doubts = Vec::new();
         let found: Vec<IpAddr> = match lookup_host((wish, 0)).await {
             Ok(found) => found.map(|address| address.ip()).collect(),
             Err(error) => {
-                tracing::warn!(
-                    hostname = wish, %error,
-                    "the advertised host name does not resolve here; other nodes may not reach us"
-                );
+                doubts.push(Doubt::Unresolved(error));
                 Vec::new()
             }
         };
         if wish.contains('_') {
-            tracing::warn!(
-                hostname = wish,
-                "a host name with `_` is refused by some nodes"
-            );
+            doubts.push(Doubt::Underscore);
         }
         let loopback = !found.is_empty() && found.iter().all(IpAddr::is_loopback);
         if loopback && !remote.is_loopback() {
-            tracing::warn!(
-                hostname = wish, master = %remote,
-                "the advertised address is a loopback one while the master is on another host; \
-                 nodes there cannot reach us"
-            );
+            doubts.push(Doubt::Loopback(remote));
         }
         for address in &found {
             if let Err(error) = std::net::TcpListener::bind(SocketAddr::new(*address, 0)) {
-                tracing::warn!(
-                    hostname = wish, %address, %error,
-                    "the advertised address is not one of this host; other nodes may not reach us"
-                );
+                doubts.push(Doubt::Elsewhere(*address, error));
             }
         }
         let bind = match found.first() {
@@ -179,9 +172,36 @@ impl Advertised {
             Some(first) => unspecified(first),
             None => bind(&local),
         };
-        Self {
+        let advertised = Self {
             host: wish.to_owned(),
             bind,
+        };
+        (advertised, doubts)
+    }
+}
+
+/// Why other nodes may not reach us at the advertised host.
+#[derive(Debug)]
+pub(crate) enum Doubt {
+    Unresolved(io::Error),
+    Underscore,
+    /// The master is at this address, which is not of this host.
+    Loopback(IpAddr),
+    Elsewhere(IpAddr, io::Error),
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unresolved(error) => write!(f, "it does not resolve here: {error}"),
+            Self::Underscore => write!(f, "some nodes refuse a host name with `_`"),
+            Self::Loopback(master) => write!(
+                f,
+                "it is a loopback address while the master, {master}, is on another host"
+            ),
+            Self::Elsewhere(address, error) => {
+                write!(f, "{address} is not an address of this host: {error}")
+            }
         }
     }
 }
@@ -216,6 +236,35 @@ mod tests {
         }
         for uri in ["", "car:5", "rosrpc://car:5", "http://"] {
             assert_eq!(Endpoint::of_uri(uri), None, "{uri}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_advertised_host_that_cannot_be_reached_is_doubted() {
+        let here: IpAddr = Ipv4Addr::LOCALHOST.into();
+        // An address for documentation; nothing is sent there.
+        let far: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
+        // Some systems let anybody listen on any address; there is nothing to doubt then.
+        let elsewhere = match std::net::TcpListener::bind("192.0.2.2:0") {
+            Ok(_) => &[][..],
+            Err(_) => &["192.0.2.2 is not an address"],
+        };
+        for (wish, master, expected) in [
+            (None, here, &[][..]),
+            (Some("127.0.0.1"), here, &[]),
+            (Some("localhost"), here, &[]),
+            (Some("no-such-host.invalid"), here, &["does not resolve"]),
+            (Some("my_host.invalid"), here, &["does not resolve", "`_`"]),
+            (Some("127.0.0.1"), far, &["192.0.2.1, is on another host"]),
+            (Some("192.0.2.2"), here, elsewhere),
+        ] {
+            let (advertised, doubts) = Advertised::decide(wish, here, master).await;
+            assert_eq!(advertised.host, wish.unwrap_or("127.0.0.1"));
+            let doubts: Vec<String> = doubts.iter().map(Doubt::to_string).collect();
+            assert_eq!(doubts.len(), expected.len(), "{wish:?}: {doubts:?}");
+            for (doubt, expected) in doubts.iter().zip(expected) {
+                assert!(doubt.contains(expected), "{wish:?}: {doubt}");
+            }
         }
     }
 }

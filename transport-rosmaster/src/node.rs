@@ -112,7 +112,15 @@ impl Node {
         drop(stream);
 
         let wish = options.advertised();
-        let advertised = Advertised::decide(wish.as_deref(), local.ip(), remote.ip()).await;
+        let decided = Advertised::decide(wish.as_deref(), local.ip(), remote.ip()).await;
+        let (advertised, doubts) = decided;
+        for doubt in doubts {
+            tracing::warn!(
+                host = advertised.host,
+                %doubt,
+                "other nodes may not reach the advertised host; change option `hostname` or `ip`"
+            );
+        }
         let bound = |error: std::io::Error| {
             let text = format!("listening on {}: {error}", advertised.bind);
             Error::new(ErrorKind::Connect, "start node", text).with_source(error)

@@ -15,7 +15,7 @@ mod truth;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -445,6 +445,19 @@ async fn a_killed_node_does_not_stay(kind: Kind) {
     }
 }
 
+/// An edge that advertises a host that nobody can find says so when it starts.
+async fn an_unreachable_advertised_host_is_warned_about(master: Kind) {
+    let master = master.start().await;
+    let url = format!("{}&hostname=no-such-host.invalid", master.url("edge"));
+    let mut edge = ours(&["edge", "--transport", &url, "--detector=fixed-delay:1ms"]);
+    let mut edge = Program::start(edge.stderr(Stdio::piped()));
+    let said = edge.error_with("no-such-host.invalid").await;
+    assert!(
+        said.contains("WARN") && said.contains("does not resolve"),
+        "{said}"
+    );
+}
+
 /// A test by name, with each master.
 macro_rules! trials {
     ($($test:ident needs $($need:expr),+;)+) => {{
@@ -509,6 +522,7 @@ fn main() -> ExitCode {
         nobody_is_registered_after_a_termination needs python();
         nobody_is_registered_after_a_panic needs python();
         a_killed_node_does_not_stay needs python();
+        an_unreachable_advertised_host_is_warned_about needs Ok::<(), String>(());
     };
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -43,6 +43,22 @@ impl Program {
         line.unwrap().expect("a program does not end early")
     }
 
+    /// The first line with `text` on its standard error, which has to be piped.
+    pub(crate) async fn error_with(&mut self, text: &str) -> String {
+        let mut lines = BufReader::new(self.child.stderr.take().unwrap()).lines();
+        let reading = async {
+            loop {
+                let line = lines.next_line().await.unwrap();
+                let line = line.expect("a program does not end early");
+                if line.contains(text) {
+                    return line;
+                }
+            }
+        };
+        let line = tokio::time::timeout(PATIENCE, reading).await;
+        line.expect("a program says what it has to before the watchdog ends")
+    }
+
     pub(crate) fn send(&self, signal: Signal) {
         let pid = self.child.id().expect("a program does not end early");
         kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
