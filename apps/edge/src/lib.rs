@@ -258,8 +258,8 @@ impl DetectionStage {
             && age > max
         {
             self.counts.expired += 1;
-            let error = format!("{age:.1?} old, more than {max:?}");
-            return warn_sometimes(self.counts.expired, &sample, &error);
+            let why = format_args!("{age:.1?} old, more than {max:?}");
+            return warn_sometimes(self.counts.expired, &sample, &why);
         }
         let cloud = match self.cloud(kind, &sample, &mut timeline) {
             Ok(cloud) => cloud,

@@ -135,7 +135,7 @@ impl Bench {
 /// A detector that says when it has a cloud and waits until it may go on.
 #[derive(Debug)]
 struct Gated {
-    busy: mpsc::UnboundedSender<()>,
+    busy: mpsc::Sender<()>,
     go: std::sync::mpsc::Receiver<()>,
 }
 
@@ -145,7 +145,7 @@ impl Detector for Gated {
     }
 
     fn detect(&mut self, _: &PointCloud2) -> Result<Vec<Detection>, DetectError> {
-        self.busy.send(()).unwrap();
+        self.busy.try_send(()).unwrap();
         self.go.recv_timeout(WATCHDOG).unwrap();
         Ok(Vec::new())
     }
@@ -153,8 +153,8 @@ impl Detector for Gated {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_a_busy_detector_the_newest_scan_comes_first_and_the_others_are_dropped() {
-    let (busy, mut entered) = mpsc::unbounded_channel();
-    let (go, gate) = std::sync::mpsc::channel();
+    let (busy, mut entered) = mpsc::channel(4);
+    let (go, gate) = std::sync::mpsc::sync_channel(4);
     let scan_qos = exchange::freshest();
     let mut bench = Bench::with(Gated { busy, go: gate }, |settings| {
         settings.scan_qos = scan_qos
@@ -197,8 +197,8 @@ async fn scans_older_than_allowed_are_counted_as_expired() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_in_hand_at_the_end_is_counted() {
-    let (busy, mut entered) = mpsc::unbounded_channel();
-    let (go, gate) = std::sync::mpsc::channel();
+    let (busy, mut entered) = mpsc::channel(4);
+    let (go, gate) = std::sync::mpsc::sync_channel(4);
     // Nobody takes the answers: the first one fills the queue and the second one waits.
     let qos = Qos::blocking().with_depth(1);
     let gated = Gated { busy, go: gate };

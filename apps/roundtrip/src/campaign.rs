@@ -259,7 +259,7 @@ impl Trial<'_> {
                 break Some(report);
             };
             let now = Phase::of(progress, warmup);
-            if now != phase {
+            if now > phase {
                 phase = now;
                 self.enter(phase, bar);
             }
@@ -395,10 +395,12 @@ fn flags_of_load(load: &LoadArgs) -> Vec<String> {
 }
 
 fn flags_of_quality(quality: &QualityArgs) -> Vec<String> {
-    vec![
+    let mut flags = vec![
         format!("--qos={}", name(quality.qos)),
         format!("--prefix={}", quality.prefix),
-    ]
+    ];
+    flags.extend(quality.queue.map(|depth| format!("--queue={depth}")));
+    flags
 }
 
 fn flags_of_detection(detection: &DetectionArgs) -> Vec<String> {
@@ -428,7 +430,7 @@ mod tests {
     #[test]
     fn children_get_exactly_the_settings_of_the_run() {
         let line = "roundtrip --rate 5 --samples 7 --warmup 3 --data-type cloud --size 50 \
-                    --seed 9 --qos exactly-once --prefix veh1 --detector fixed-delay:10ms \
+                    --seed 9 --qos exactly-once --queue 3 --prefix veh1 --detector fixed-delay:10ms \
                     --threads 1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap";
         let run = Cli::parse_from(line.split_whitespace()).run;
         let mut flags = vec!["roundtrip".to_owned(), "vehicle".to_owned()];

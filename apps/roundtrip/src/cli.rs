@@ -322,6 +322,16 @@ pub(crate) struct QualityArgs {
     #[arg(long, value_enum, default_value_t = Guarantee::AtMostOnce, env = "ROUNDTRIP_QOS")]
     pub(crate) qos: Guarantee,
 
+    /// Scans that may wait at the vehicle, and at the edge; by default 1 at most once, so that the
+    /// newest comes first, and 8 where scans are acknowledged.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u8).range(1..=100),
+        env = "ROUNDTRIP_QUEUE"
+    )]
+    pub(crate) queue: Option<u8>,
+
     /// Topic prefix, such as `vehicle1`; none by default.
     #[arg(
         long,
@@ -610,9 +620,13 @@ impl QualityArgs {
 
     /// How scans are published. What nobody waits for must not queue.
     pub(crate) fn scans(&self) -> Qos {
-        match self.qos {
+        let qos = match self.qos {
             Guarantee::AtMostOnce => exchange::freshest(),
             Guarantee::AtLeastOnce | Guarantee::ExactlyOnce => self.objects(),
+        };
+        match self.queue {
+            Some(depth) => qos.with_depth(depth.into()),
+            None => qos,
         }
     }
 

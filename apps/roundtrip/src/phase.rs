@@ -4,8 +4,8 @@ use std::fmt;
 
 use vehicle::Progress;
 
-/// The parts of a trial, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The parts of a trial, in their order; answers that come while it drains do not lead back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// Host, edge and vehicle start.
     Starting,

@@ -218,7 +218,8 @@ async fn measure(
             return tell(&Report::Progress { progress });
         }
         let phase = Phase::of(progress, args.load.warmup);
-        if told.replace(Some(phase)) != Some(phase) {
+        if told.get() < Some(phase) {
+            told.set(Some(phase));
             eprintln!("vehicle: {phase}");
         }
     };
@@ -227,7 +228,11 @@ async fn measure(
     let edge = match inside {
         Some(inside) => {
             let ended = tokio::time::timeout(EDGE_END, inside.finish()).await;
-            let late = |_| Err(Failure::text("the edge did not end in time"));
+            let late = |_| {
+                Err(Failure::text(format!(
+                    "the edge did not end within {EDGE_END:?}"
+                )))
+            };
             let ended = ended.unwrap_or_else(late);
             Some(ended.map_err(|failure| failure.to_string()))
         }

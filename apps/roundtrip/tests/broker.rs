@@ -17,11 +17,13 @@ use serde_json::Value;
 use transport_conformance::server::free_port;
 
 fn edge(url: &str) -> Command {
-    roundtrip(&["edge", "--transport", url, "--detector=fixed-delay:1ms"])
+    let mut command = roundtrip(&["edge", "--transport", url, "--queue=10"]);
+    command.arg("--detector=fixed-delay:1ms");
+    command
 }
 
 fn vehicle(url: &str) -> Command {
-    let mut command = roundtrip(&["vehicle", "--transport", url, "--rate=20"]);
+    let mut command = roundtrip(&["vehicle", "--transport", url, "--queue=10"]);
     command.args(["--source=synthetic:1?turns=1", "--samples=10", "--warmup=0"]);
     command
 }

@@ -105,7 +105,7 @@ fn an_interrupt_ends_every_child_and_keeps_what_was_measured() {
 #[test]
 fn an_interrupt_between_two_transports_keeps_the_first() {
     let _alone = alone();
-    let options = ["--samples=5", "--rate=20", "--detector=fixed-delay:2ms"];
+    let options = ["--samples=5", "--queue=10", "--detector=fixed-delay:2ms"];
     for transport in TRANSPORTS {
         let results = tempfile::tempdir().unwrap();
         let run = start(

@@ -17,7 +17,8 @@ async fn run(url: &str, more: &[&str]) -> (bool, Value) {
     let mut command = roundtrip(&["run", "--samples=20", "--warmup=5", "--rate=20"]);
     command
         .args(["--source=synthetic:1?turns=2", "--detector=fixed-delay:2ms"])
-        .args(["--transport", url, "--results"])
+        // Nothing gives way, so that a busy machine does not make a sample missed.
+        .args(["--queue=30", "--transport", url, "--results"])
         .arg(results.path())
         .args(more);
     let output = Command::from(command).output().await.unwrap();

@@ -23,7 +23,8 @@ fn alone() -> MutexGuard<'static, ()> {
 /// A short run with a detector that costs nothing; the neural one has a test of its own.
 fn short_run(results: &Path, more: &[&str]) -> Output {
     let results = results.to_str().unwrap();
-    let mut command = roundtrip(&["run", "--samples=20", "--warmup=5"]);
+    // Nothing gives way, so that a busy machine does not make a sample missed.
+    let mut command = roundtrip(&["run", "--samples=20", "--warmup=5", "--queue=30"]);
     if !more.iter().any(|argument| argument.starts_with("--rate")) {
         command.arg("--rate=20");
     }
@@ -228,7 +229,7 @@ fn a_real_recording_goes_round() {
     let results = tempfile::tempdir().unwrap();
     let capture = data.join("vlp32.pcap");
     let source = format!("--source=pcap:{}?cut=270.12", capture.display());
-    let mut command = roundtrip(&["run", "--samples=20", "--warmup=5", "--rate=5", &source]);
+    let mut command = roundtrip(&["run", "--samples=20", "--warmup=5", "--queue=30", &source]);
     command
         .args(["--transport=local:recording", "--results"])
         .arg(results.path());
@@ -392,7 +393,7 @@ fn transports_and_doctor_print_text_and_json() {
 fn several_transports_may_be_separated_by_white_space() {
     let _alone = alone();
     let results = tempfile::tempdir().unwrap();
-    let mut command = roundtrip(&["run", "--samples=3", "--warmup=0", "--rate=20"]);
+    let mut command = roundtrip(&["run", "--samples=3", "--warmup=0", "--queue=3"]);
     let output = command
         .args(["--source=synthetic:1?turns=1", "--detector=fixed-delay:1ms"])
         .env("ROUNDTRIP_TRANSPORT", " local:a  local:b\n\tlocal:c\n")
@@ -410,7 +411,7 @@ fn several_transports_may_be_separated_by_white_space() {
 fn variables_of_other_commands_do_not_reach_the_children_of_a_run() {
     let _alone = alone();
     let results = tempfile::tempdir().unwrap();
-    let mut command = roundtrip(&["run", "--samples=10", "--warmup=0", "--rate=20"]);
+    let mut command = roundtrip(&["run", "--samples=10", "--warmup=0", "--queue=10"]);
     let output = command
         .args(["--source=synthetic:1?turns=1", "--detector=fixed-delay:1ms"])
         .args(["--transport=mqtt:embedded", "--results"])
@@ -437,7 +438,7 @@ fn a_recording_that_is_not_whole_is_warned_about() {
     std::fs::write(&file, capture).unwrap();
     let results = tempfile::tempdir().unwrap();
     let source = format!("--source=pcap:{}", file.display());
-    let mut command = roundtrip(&["run", "--samples=3", "--warmup=0", "--rate=20", &source]);
+    let mut command = roundtrip(&["run", "--samples=3", "--warmup=0", "--queue=3", &source]);
     let output = command
         .args(["--transport=local:cut", "--detector=fixed-delay:1ms"])
         .arg("--results")

@@ -148,7 +148,7 @@ fn run(transport: &str, samples: u32, results: &std::path::Path) -> Command {
         .args([
             "run",
             "--warmup=0",
-            "--rate=20",
+            "--queue=10",
             "--source=synthetic:1?turns=1",
         ])
         .args(["--detector=fixed-delay:1ms", "--transport", transport])

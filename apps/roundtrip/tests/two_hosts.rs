@@ -12,12 +12,12 @@ use transport_conformance::server::{Server, free_port};
 
 /// A round trip by the two URLs; no side starts what both need.
 fn meet(edge_url: &str, vehicle_url: &str) {
-    let mut command = roundtrip(&["vehicle", "--transport", vehicle_url, "--rate=20"]);
+    let mut command = roundtrip(&["vehicle", "--transport", vehicle_url, "--queue=10"]);
     command.args(["--source=synthetic:1?turns=1", "--samples=10", "--warmup=0"]);
     let mut vehicle = Process::start(command);
     // Without an edge it has nobody to connect to, or nobody who answers.
     vehicle.says("vehicle: ");
-    let mut command = roundtrip(&["edge", "--transport", edge_url]);
+    let mut command = roundtrip(&["edge", "--transport", edge_url, "--queue=10"]);
     command.arg("--detector=fixed-delay:1ms");
     let mut edge = Process::start(command);
     edge.says("edge ready");
