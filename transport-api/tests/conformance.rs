@@ -11,6 +11,10 @@ struct Local;
 impl Fixture for Local {
     const NAME: &'static str = "local";
 
+    const NO_LINK: Option<&'static str> = Some("all peers share one process");
+
+    const NO_SERVER: Option<&'static str> = Some("all peers share one process");
+
     fn factory() -> impl TransportFactory {
         local::Factory::default()
     }

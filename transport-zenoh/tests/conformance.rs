@@ -34,6 +34,8 @@ struct Peers {
 impl Fixture for Peers {
     const NAME: &'static str = "peers";
 
+    const NO_SERVER: Option<&'static str> = Some("peers connect to each other");
+
     // The `lease`.
     const SILENCE: Duration = Duration::from_secs(2 * BLOCK.as_secs());
 

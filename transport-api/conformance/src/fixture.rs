@@ -1,6 +1,5 @@
 //! What an author provides.
 
-use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,6 +7,7 @@ use transport_api::{TransportConfig, TransportFactory};
 
 use crate::link::LinkControl;
 use crate::server::ServerControl;
+use crate::unavailable::Unavailable;
 
 /// The peer that every check opens before the others and keeps for as long as they are open. A
 /// transport without a server lets it listen.
@@ -26,6 +26,12 @@ pub trait Fixture: Send + Sync + Sized + 'static {
     /// nothing any more, with the configurations of this fixture. Of no interest without a link.
     const SILENCE: Duration = Duration::from_secs(20);
 
+    /// Why there is no link by design, such as that everything is in one process.
+    const NO_LINK: Option<&'static str> = None;
+
+    /// Why there is no server by design, such as that peers connect to each other.
+    const NO_SERVER: Option<&'static str> = None;
+
     /// The factory under test. Called once per fixture and once in each child process.
     fn factory() -> impl TransportFactory;
 
@@ -40,31 +46,14 @@ pub trait Fixture: Send + Sync + Sized + 'static {
     fn config(&self, peer: &str) -> TransportConfig;
 
     /// Control over the peers' paths to the server, or to the peer [`FIRST`] where there is none.
-    /// `None` leaves out the checks that cut or stall a path.
+    /// `None` leaves out the checks that cut or stall a path; without [`Fixture::NO_LINK`] they are
+    /// unmet needs.
     fn link(&self) -> Option<&dyn LinkControl>;
 
-    /// Control over the broker, router or master. `None` leaves out the checks that kill it.
+    /// Control over the broker, router or master. `None` leaves out the checks that kill it; without
+    /// [`Fixture::NO_SERVER`] they are unmet needs.
     fn server(&self) -> Option<&dyn ServerControl>;
 
     /// Stops what was started and waits for its end.
     async fn stop(self);
 }
-
-/// Why a fixture cannot start here, and what to do about it.
-#[derive(Clone, Debug)]
-pub struct Unavailable(pub String);
-
-impl Unavailable {
-    /// The reason, such as `mosquitto not found; install it with apt-get install mosquitto`.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unavailable {}

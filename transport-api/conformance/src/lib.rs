@@ -76,8 +76,9 @@
 //! * A check whose need is not met is shown as ignored, with the reason in its name. For each
 //!   capability there is a check that it works where it is claimed and one that it is refused where
 //!   it is not.
-//! * A fixture that is not available (its program is not installed) is shown as ignored; with
-//!   `CONFORMANCE_REQUIRE=all` in the environment it fails.
+//! * A fixture that is not available (its program is not installed), or that gives no control over its
+//!   link or server without saying that there is none by design, is an unmet need too; with
+//!   `CONFORMANCE_REQUIRE=all` in the environment these fail. What a transport does not offer never does.
 //! * A step that waits in vain fails after 30 s and says what it waited for; `CONFORMANCE_PATIENCE`
 //!   sets fewer seconds for hunting a fault.
 //! * Fewer than thirty checks that really run are a failure of their own.
@@ -89,13 +90,16 @@ pub mod fixture;
 pub mod link;
 mod remote;
 pub mod runner;
+mod runtime;
 mod scene;
 pub mod server;
+mod unavailable;
 
-pub use fixture::{FIRST, Fixture, Unavailable};
+pub use fixture::{FIRST, Fixture};
 pub use link::{LinkControl, Links};
 pub use runner::Suite;
 pub use server::{Server, ServerControl};
+pub use unavailable::Unavailable;
 
 /// Defines `main` of a test target with `harness = false` that runs the suite on each fixture.
 #[macro_export]

@@ -18,7 +18,7 @@ use transport_api::{
     TransportConfig, TransportFactory,
 };
 
-use crate::runner::runtime;
+use crate::runtime::runtime;
 use crate::scene::{CLOSE, Failure, Outcome, POLL, Scene, deep, wait};
 
 const PART: &str = "TRANSPORT_CONFORMANCE_PART";
@@ -27,7 +27,7 @@ const URL: &str = "TRANSPORT_CONFORMANCE_URL";
 /// What a child does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Tells the number of each sample.
+    /// Tells the number of each sample and how many are missing before it.
     Subscribe,
     /// Publishes numbered messages for as long as it lives and tells each number.
     Publish,
@@ -92,7 +92,9 @@ async fn play(factory: &impl TransportFactory, orders: &Orders) -> Outcome {
             let mut subscriber = transport.subscriber(&filter, &schema, deep()).await?;
             println!("ready");
             while let Some(sample) = subscriber.recv().await {
-                println!("{}", sample?.meta.id.map_or(u64::MAX, |id| id.seq));
+                let sample = sample?;
+                let number = sample.meta.id.map_or(u64::MAX, |id| id.seq);
+                println!("{number} {}", sample.missed);
             }
         }
         Part::Publish => {
@@ -161,11 +163,12 @@ impl Remote {
         }
     }
 
-    /// The next number it tells.
-    pub(crate) async fn number(&mut self, what: &str) -> Outcome<u64> {
+    /// The next sample that a subscriber tells of: its number, and how many are missing before it.
+    pub(crate) async fn sample(&mut self, what: &str) -> Outcome<(u64, u64)> {
         let line = self.line(what).await?;
-        line.parse()
-            .map_err(|_| Failure(format!("{what}: peer process: {line}")))
+        line.split_once(' ')
+            .and_then(|(number, missed)| Some((number.parse().ok()?, missed.parse().ok()?)))
+            .ok_or_else(|| Failure(format!("{what}: peer process: {line}")))
     }
 
     /// Stops it where it is.

@@ -9,12 +9,15 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use tokio::runtime::{Builder, Runtime};
 
-use crate::checks::{self, Check};
-use crate::fixture::{FIRST, Fixture, Unavailable};
+use crate::checks::all;
+use crate::checks::check::Check;
+use crate::checks::need::Unmet;
+use crate::fixture::{FIRST, Fixture};
 use crate::remote;
-use crate::scene::{Facts, Failure, Outcome, Scene};
+use crate::runtime::runtime;
+use crate::scene::{Control, Facts, Failure, Outcome, Scene};
+use crate::unavailable::Unavailable;
 
 /// A check that is not through by then hangs. No measure of speed.
 const WATCHDOG: Duration = Duration::from_secs(120);
@@ -70,6 +73,11 @@ impl fmt::Debug for Suite {
     }
 }
 
+/// Whether what is missing is a failure.
+fn all_required() -> bool {
+    env::var("CONFORMANCE_REQUIRE").is_ok_and(|value| value == "all")
+}
+
 /// Why a fixture could not be looked at.
 enum Unknown {
     Unavailable(Unavailable),
@@ -84,25 +92,30 @@ fn trials<F: Fixture>() -> Vec<Trial> {
     let facts = match within(look::<F>) {
         Ok(Ok(facts)) => facts,
         Ok(Err(Unknown::Unavailable(reason))) => {
-            let required = env::var("CONFORMANCE_REQUIRE").is_ok_and(|value| value == "all");
             let failed = Err(Failed::from(&reason));
-            return single(&format!("available [{reason}]"), !required, failed);
+            return single(&format!("available [{reason}]"), !all_required(), failed);
         }
         Ok(Err(Unknown::Failed(failure))) | Err(failure) => {
             return single("opens", false, Err(Failed::from(failure)));
         }
     };
     let mut running = 0;
-    let mut trials: Vec<Trial> = checks::all()
+    let mut trials: Vec<Trial> = all()
         .map(|check| {
             let need = (check.needs)(&facts);
             running += usize::from(need.is_ok());
-            let name = match need {
-                Ok(()) => format!("{}::{}", F::NAME, check.name),
-                Err(reason) => format!("{}::{} [{reason}]", F::NAME, check.name),
-            };
-            let run = move || within(move || perform::<F>(check))?.map_err(Failed::from);
-            Trial::test(name, run).with_ignored_flag(need.is_err())
+            let name = format!("{}::{}", F::NAME, check.name);
+            match need {
+                Ok(()) => {
+                    let run = move || within(move || perform::<F>(check))?.map_err(Failed::from);
+                    Trial::test(name, run)
+                }
+                Err(Unmet { reason, missing }) => {
+                    let ignored = !(missing && all_required());
+                    let name = format!("{name} [{reason}]");
+                    Trial::test(name, move || Err(Failed::from(reason))).with_ignored_flag(ignored)
+                }
+            }
         })
         .collect();
     trials.extend(single(
@@ -143,14 +156,6 @@ fn within<T: Send + 'static, W: Future<Output = T>>(
     }
 }
 
-pub(crate) fn runtime() -> Runtime {
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("threads for a runtime")
-}
-
 async fn look<F: Fixture>() -> Result<Facts, Unknown> {
     let scene = Scene::start::<F>().await.map_err(Unknown::Unavailable)?;
     let facts = async {
@@ -159,8 +164,8 @@ async fn look<F: Fixture>() -> Result<Facts, Unknown> {
         first.close(crate::scene::CLOSE).await;
         Ok(Facts {
             capabilities,
-            link: scene.has_link(),
-            server: scene.has_server(),
+            link: Control::of(scene.has_link(), F::NO_LINK),
+            server: Control::of(scene.has_server(), F::NO_SERVER),
             address: scene.config("second").url().has_host(),
         })
     };

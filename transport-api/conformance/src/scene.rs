@@ -17,9 +17,10 @@ use transport_api::{
     Transport, TransportConfig, TransportFactory,
 };
 
-use crate::fixture::{Fixture, Unavailable};
+use crate::fixture::Fixture;
 use crate::link::LinkControl;
 use crate::server::ServerControl;
+use crate::unavailable::Unavailable;
 
 /// How long one step may take: a watchdog, far above what it takes on a loaded machine. Whoever
 /// hunts a fault may set `CONFORMANCE_PATIENCE` to fewer seconds.
@@ -391,12 +392,31 @@ pub(crate) fn noise(length: usize, seed: u64) -> Bytes {
     bytes.into()
 }
 
+/// Control over a part of the environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    Given,
+    /// There is no such part, and why.
+    Pointless(&'static str),
+    Missing,
+}
+
+impl Control {
+    pub(crate) fn of(given: bool, pointless: Option<&'static str>) -> Self {
+        match (given, pointless) {
+            (true, _) => Self::Given,
+            (false, Some(why)) => Self::Pointless(why),
+            (false, None) => Self::Missing,
+        }
+    }
+}
+
 /// What decides whether a check applies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) capabilities: Capabilities,
-    pub(crate) link: bool,
-    pub(crate) server: bool,
+    pub(crate) link: Control,
+    pub(crate) server: Control,
     /// The URL has a host, so there is an address that can be wrong.
     pub(crate) address: bool,
 }

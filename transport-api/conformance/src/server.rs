@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::fixture::Unavailable;
+use crate::unavailable::Unavailable;
 
 /// Control over a broker, router or master.
 #[async_trait]

@@ -20,9 +20,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use transport_api::{
     About, Capabilities, CloseReport, DeliveryToken, Error, ErrorKind, Events, Granted, Meeting,
-    Message, Publisher, PublisherCounters, Qos, Refused, Result, Sample, Schema, Stage, Subscriber,
-    SubscriberCounters, TopicFilter, TopicName, Transport, TransportConfig, TransportFactory,
-    TransportInfo, local,
+    Message, Metadata, Publisher, PublisherCounters, Qos, Refused, Result, Sample, Schema, Stage,
+    Subscriber, SubscriberCounters, TopicFilter, TopicName, Transport, TransportConfig,
+    TransportFactory, TransportInfo, local,
 };
 use transport_conformance::{Fixture, LinkControl, ServerControl, Suite, Unavailable};
 
@@ -44,6 +44,15 @@ const FAULTS: &[(&str, &str)] = &[
     ("counts nothing", "counters_add_up"),
     ("loses samples on cancelled reads", "recv_is_cancel_safe"),
     ("claims priorities", "priority_is_granted"),
+    (
+        "does not honour priorities",
+        "linked::higher_priority_goes_first",
+    ),
+    ("has metadata nevertheless", "bare::metadata_is_absent"),
+    (
+        "compares schemas nevertheless",
+        "bare::schema_mismatch_is_not_reported",
+    ),
     ("refuses late", "oversize_is_refused_with_message_returned"),
     ("hides options", "every_documented_option_is_known"),
     ("is silent about closing", "events_end_after_closed"),
@@ -66,7 +75,10 @@ impl Fixture for Faulty {
     const NAME: &'static str = "faulty";
 
     fn factory() -> impl TransportFactory {
-        Factory(local::Factory::default())
+        Factory {
+            inner: local::Factory::default(),
+            bare: false,
+        }
     }
 
     async fn start() -> Result<Self, Unavailable> {
@@ -91,13 +103,49 @@ impl Fixture for Faulty {
     async fn stop(self) {}
 }
 
+/// The same without metadata and comparison of schemas.
+struct Bare;
+
+#[async_trait]
+impl Fixture for Bare {
+    const NAME: &'static str = "bare";
+
+    fn factory() -> impl TransportFactory {
+        Factory {
+            inner: local::Factory::default(),
+            bare: true,
+        }
+    }
+
+    async fn start() -> Result<Self, Unavailable> {
+        Faulty::start().await.map(|_| Self)
+    }
+
+    fn config(&self, peer: &str) -> TransportConfig {
+        Faulty.config(peer)
+    }
+
+    fn link(&self) -> Option<&dyn LinkControl> {
+        None
+    }
+
+    fn server(&self) -> Option<&dyn ServerControl> {
+        None
+    }
+
+    async fn stop(self) {}
+}
+
 /// The in-process transport with a fault.
-struct Factory(local::Factory);
+struct Factory {
+    inner: local::Factory,
+    bare: bool,
+}
 
 #[async_trait]
 impl TransportFactory for Factory {
     fn schemes(&self) -> &'static [&'static str] {
-        self.0.schemes()
+        self.inner.schemes()
     }
 
     fn about(&self) -> About {
@@ -106,7 +154,7 @@ impl TransportFactory for Factory {
             default: "1",
             help: "none",
         };
-        let mut about = self.0.about();
+        let mut about = self.inner.about();
         if fault() == "hides options" {
             about.options = &[HIDDEN];
         }
@@ -114,26 +162,48 @@ impl TransportFactory for Factory {
     }
 
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
-        let inner = self.0.open(config).await?;
-        Ok(Arc::new(FaultyTransport(inner)))
+        Ok(Arc::new(FaultyTransport {
+            inner: self.inner.open(config).await?,
+            metadata: !self.bare || fault() == "has metadata nevertheless",
+            schemas: !self.bare || fault() == "compares schemas nevertheless",
+            bare: self.bare,
+        }))
     }
 
     async fn meet(&self, config: &TransportConfig) -> Result<Meeting> {
-        self.0.meet(config).await
+        self.inner.meet(config).await
     }
 }
 
 #[derive(Debug)]
-struct FaultyTransport(Arc<dyn Transport>);
+struct FaultyTransport {
+    inner: Arc<dyn Transport>,
+    /// Whether metadata and the schemas of handles are passed on.
+    metadata: bool,
+    schemas: bool,
+    /// Whether it says that neither is.
+    bare: bool,
+}
+
+impl FaultyTransport {
+    fn schema(&self, schema: &Schema) -> Schema {
+        match self.schemas {
+            true => schema.clone(),
+            false => Schema::opaque(),
+        }
+    }
+}
 
 #[async_trait]
 impl Transport for FaultyTransport {
     fn info(&self) -> &TransportInfo {
-        self.0.info()
+        self.inner.info()
     }
 
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = self.0.capabilities();
+        let mut capabilities = self.inner.capabilities();
+        capabilities.metadata &= !self.bare;
+        capabilities.schema_check &= !self.bare;
         capabilities.priority |= fault() == "claims priorities";
         capabilities
     }
@@ -145,7 +215,11 @@ impl Transport for FaultyTransport {
         qos: Qos,
     ) -> Result<Box<dyn Publisher>> {
         Ok(Box::new(FaultyPublisher {
-            inner: self.0.publisher(topic, schema, qos).await?,
+            inner: self
+                .inner
+                .publisher(topic, &self.schema(schema), qos)
+                .await?,
+            metadata: self.metadata,
             count: AtomicU64::new(0),
         }))
     }
@@ -156,19 +230,20 @@ impl Transport for FaultyTransport {
         schema: &Schema,
         qos: Qos,
     ) -> Result<Box<dyn Subscriber>> {
-        let inner = self.0.subscriber(filter, schema, qos).await?;
+        let schema = self.schema(schema);
+        let inner = self.inner.subscriber(filter, &schema, qos).await?;
         Ok(Box::new(FaultySubscriber { inner, looks: 0 }))
     }
 
     fn events(&self) -> Events {
         match fault().as_str() {
             "is silent about closing" => transport_api::event::EventHub::default().subscribe(),
-            _ => self.0.events(),
+            _ => self.inner.events(),
         }
     }
 
     async fn close(&self, deadline: Duration) -> CloseReport {
-        self.0.close(deadline).await
+        self.inner.close(deadline).await
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -179,6 +254,7 @@ impl Transport for FaultyTransport {
 #[derive(Debug)]
 struct FaultyPublisher {
     inner: Box<dyn Publisher>,
+    metadata: bool,
     count: AtomicU64,
 }
 
@@ -190,6 +266,9 @@ impl Publisher for FaultyPublisher {
 
     fn try_publish(&self, mut message: Message) -> Result<DeliveryToken, Refused> {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
+        if !self.metadata {
+            message.meta = Metadata::default();
+        }
         let pretend = || Ok(DeliveryToken::settled(Ok(Stage::Acknowledged)));
         match fault().as_str() {
             "loses the first message" if count == 0 => return pretend(),
@@ -294,6 +373,7 @@ fn main() -> ExitCode {
     if env::var_os(FAULT).is_some() {
         let mut suite = Suite::default();
         suite.add::<Faulty>();
+        suite.add::<Bare>();
         suite.add::<linked::Linked>();
         return suite.run();
     }
@@ -304,7 +384,7 @@ fn main() -> ExitCode {
         };
         let filter = ["--exact", name.as_str()];
         let (passed, printed) = run("none", &filter, "");
-        let ran = printed.contains(" 1 passed") || *fault == "claims priorities";
+        let ran = printed.contains(" 1 passed") || fault.contains("priorities");
         assert!(
             passed && ran,
             "without a fault {check} should pass: {printed}"
@@ -320,11 +400,46 @@ fn main() -> ExitCode {
     let (passed, printed) = run("is not installed", &[], "");
     let shown = printed.contains("faulty::available [nothing here; install it somehow]");
     assert!(
-        passed && shown && printed.contains(" 2 ignored"),
+        passed && shown && printed.contains(" 3 ignored"),
         "{printed}"
     );
     let (passed, printed) = run("is not installed", &[], "all");
-    assert!(!passed && printed.contains(" 2 failed"), "{printed}");
+    assert!(!passed && printed.contains(" 3 failed"), "{printed}");
+    // A fixture that could give control and does not is an unmet need, one that says why it cannot is
+    // none, and neither is a capability that is not offered.
+    let unmet = [
+        (
+            "faulty::stalled_link_fills",
+            "[the fixture gives no control over its link]",
+        ),
+        (
+            "faulty::server_restart_keeps",
+            "[the fixture gives no control over its server]",
+        ),
+    ];
+    for (check, reason) in unmet {
+        let (passed, printed) = run("none", &[check], "");
+        let shown = printed.contains(reason) && printed.contains(" 1 ignored");
+        assert!(passed && shown, "{printed}");
+        let (passed, printed) = run("none", &[check], "all");
+        assert!(!passed && printed.contains(" 1 failed"), "{printed}");
+    }
+    let pointless = [
+        (
+            "linked::server_restart_keeps",
+            "[there is no server: all peers share one process]",
+        ),
+        (
+            "faulty::higher_priority_goes_first",
+            "[priority is not offered]",
+        ),
+    ];
+    for (check, reason) in pointless {
+        let (passed, printed) = run("none", &[check], "all");
+        let shown = printed.contains(reason) && printed.contains(" 1 ignored");
+        assert!(passed && shown, "{printed}");
+    }
+    println!("missing control fails where all is required; what there is not never does");
     println!("a fixture that is not available is ignored, or fails where all is required");
     ExitCode::SUCCESS
 }

@@ -17,6 +17,8 @@ struct Direct {
 impl Fixture for Direct {
     const NAME: &'static str = "tcp";
 
+    const NO_SERVER: Option<&'static str> = Some("peers connect to the one that listens");
+
     const SILENCE: Duration = Duration::from_secs(10);
 
     fn factory() -> impl TransportFactory {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use transport_api::{PublisherExt, Qos, Stage, SubscriberExt};
 
-use super::{Check, check, need};
+use super::check::{Check, check};
+use super::need;
 use crate::scene::{
     Failure, Outcome, Scene, Source, ensure, id, listen, noise, now, number, receive, wait,
 };

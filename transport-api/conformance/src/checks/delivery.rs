@@ -5,8 +5,8 @@ use transport_api::{
     TraceContext, Why,
 };
 
+use super::check::{Check, check};
 use super::need::{always, metadata};
-use super::{Check, check};
 use crate::fixture::FIRST;
 use crate::scene::{
     Failure, Outcome, Scene, Source, arrive, ensure, id, listen, noise, number, receive, silent,

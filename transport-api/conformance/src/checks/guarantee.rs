@@ -7,7 +7,8 @@ use transport_api::{
     Unmet,
 };
 
-use super::{Check, check, need};
+use super::check::{Check, check};
+use super::need;
 use crate::fixture::FIRST;
 use crate::scene::{
     Failure, Outcome, Scene, Source, deep, ensure, full, id, noise, now, number, receive, silent,

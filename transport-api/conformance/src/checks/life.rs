@@ -8,7 +8,8 @@ use transport_api::{
     TransportConfig, Why,
 };
 
-use super::{Check, check, need};
+use super::check::{Check, check};
+use super::need;
 use crate::fixture::FIRST;
 use crate::scene::{
     CLOSE, Failure, Outcome, POLL, Scene, Source, ensure, event, id, listen, noise, number,

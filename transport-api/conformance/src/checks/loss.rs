@@ -2,7 +2,8 @@
 
 use transport_api::{ErrorKind, Message, PublisherExt, Qos, Schema, SubscriberExt};
 
-use super::{Check, check, need};
+use super::check::{Check, check};
+use super::need;
 use crate::scene::{
     Failure, Outcome, Scene, Source, ensure, full, id, listen, number, receive, wait,
 };
@@ -12,7 +13,9 @@ pub(super) const CHECKS: &[Check] = &[
     check!(tail_loss_is_counted, need::metadata),
     check!(repeats_are_counted, need::metadata),
     check!(messages_without_id_are_not_counted, need::metadata),
+    check!(metadata_is_absent, need::no_metadata),
     check!(schema_mismatch_is_reported_once, need::schema_check),
+    check!(schema_mismatch_is_not_reported, need::no_schema_check),
     check!(opaque_subscriber_takes_every_schema, need::metadata),
 ];
 
@@ -92,6 +95,45 @@ async fn messages_without_id_are_not_counted(scene: &Scene) -> Outcome {
         (counters.received, counters.missed, counters.duplicates) == (3, 0, 0),
         "{counters:?}"
     );
+    Ok(())
+}
+
+async fn metadata_is_absent(scene: &Scene) -> Outcome {
+    let (first, second) = scene.pair().await?;
+    let topic = scene.topic("bare");
+    let mut subscriber = listen(&first, &topic).await?;
+    let mut source = Source::new(&second, &topic, Qos::blocking()).await?;
+    for skipped in [0, 3] {
+        for _ in 0..skipped {
+            source.sequence.next_id();
+        }
+        let mut message = source.message("bare");
+        message.meta.correlation = message.meta.id;
+        drop(wait("room", source.publisher.publish(message)).await??);
+        let sample = receive(&mut subscriber, "a bare message").await?;
+        let meta = &sample.meta;
+        ensure!(
+            meta.id.is_none() && meta.correlation.is_none() && sample.missed == 0,
+            "metadata is not offered, and there is {meta:?}, {} missing",
+            sample.missed
+        );
+    }
+    Ok(())
+}
+
+async fn schema_mismatch_is_not_reported(scene: &Scene) -> Outcome {
+    let (first, second) = scene.pair().await?;
+    let topic = scene.topic("unchecked");
+    let expected = Schema::new("conformance/Expected", [1; 16], "uint8 a\n");
+    let found = Schema::new("conformance/Found", [2; 16], "uint16 a\n");
+    let filter = (&topic).into();
+    let subscriber = first.subscriber(&filter, &expected, Qos::default());
+    let mut subscriber = wait("a subscriber", subscriber).await??;
+    let publisher = second.publisher(&topic, &found, Qos::blocking());
+    let mut source = Source::with(wait("a publisher", publisher).await??);
+    source.tell("of another type").await?;
+    let sample = receive(&mut subscriber, "a message whose type is not compared").await?;
+    ensure!(sample.payload == "of another type", "received {sample:?}");
     Ok(())
 }
 

@@ -2,12 +2,36 @@
 
 use transport_api::Capabilities;
 
-use crate::scene::Facts;
+use crate::scene::{Control, Facts};
 
-pub(super) type Need = Result<(), &'static str>;
+pub(crate) type Need = Result<(), Unmet>;
 
-fn met(fact: bool, reason: &'static str) -> Need {
-    if fact { Ok(()) } else { Err(reason) }
+/// Why a check does not apply.
+#[derive(Debug)]
+pub(crate) struct Unmet {
+    pub(crate) reason: String,
+    /// The fixture could do better; else the check is about something that there is not.
+    pub(crate) missing: bool,
+}
+
+fn met(fact: bool, reason: &str) -> Need {
+    match fact {
+        true => Ok(()),
+        false => Err(Unmet {
+            reason: reason.to_owned(),
+            missing: false,
+        }),
+    }
+}
+
+fn given(control: Control, part: &str) -> Need {
+    let missing = control == Control::Missing;
+    let reason = match control {
+        Control::Given => return Ok(()),
+        Control::Pointless(why) => format!("there is no {part}: {why}"),
+        Control::Missing => format!("the fixture gives no control over its {part}"),
+    };
+    Err(Unmet { reason, missing })
 }
 
 /// It applies to every transport.
@@ -23,7 +47,6 @@ macro_rules! capabilities {
             met(offered(&facts.capabilities), concat!($text, " is not offered"))
         }
 
-        #[allow(dead_code, reason = "not every absence can be refused")]
         pub(super) fn $lacks(facts: &Facts) -> Need {
             met($has(facts).is_err(), concat!($text, " is offered"))
         }
@@ -51,34 +74,39 @@ pub(super) fn address(facts: &Facts) -> Need {
 
 /// A link that can be stalled.
 pub(super) fn link(facts: &Facts) -> Need {
-    met(facts.link, "the fixture has no link")
+    given(facts.link, "link")
 }
 
 /// A link that can be cut, and a transport that comes back.
 pub(super) fn heals(facts: &Facts) -> Need {
-    link(facts).and(reconnects(facts))
+    reconnects(facts).and(link(facts))
 }
 
 pub(super) fn heals_at_least_once(facts: &Facts) -> Need {
-    heals(facts).and(at_least_once(facts))
+    at_least_once(facts).and(heals(facts))
 }
 
 pub(super) fn heals_exactly_once(facts: &Facts) -> Need {
-    heals(facts).and(exactly_once(facts))
+    exactly_once(facts).and(heals(facts))
 }
 
 /// A link that can be cut, and a transport that ends then.
 pub(super) fn ends(facts: &Facts) -> Need {
-    link(facts).and(no_reconnects(facts))
+    no_reconnects(facts).and(link(facts))
 }
 
 /// A server that can be killed, and a transport that comes back.
 pub(super) fn restarts(facts: &Facts) -> Need {
-    met(facts.server, "the fixture has no server").and(reconnects(facts))
+    reconnects(facts).and(given(facts.server, "server"))
 }
 
 pub(super) fn restarts_at_least_once(facts: &Facts) -> Need {
-    restarts(facts).and(at_least_once(facts))
+    at_least_once(facts).and(restarts(facts))
+}
+
+/// Priorities, and a link behind which messages pile up.
+pub(super) fn ranks(facts: &Facts) -> Need {
+    priority(facts).and(link(facts))
 }
 
 /// Peers in other processes, whose end is noticed.

@@ -1,13 +1,16 @@
 //! Capabilities: what is claimed works, what is not claimed is refused.
 
-use transport_api::{ErrorKind, Event, Placement, Qos, Schema, TopicName, TransportConfig};
+use transport_api::{
+    ErrorKind, Event, MessageId, Placement, Qos, Schema, TopicName, TransportConfig,
+};
 
+use super::check::{Check, check};
 use super::guarantee::{refused, unsupported};
-use super::{Check, check, need};
+use super::need;
 use crate::fixture::FIRST;
 use crate::scene::{
-    CLOSE, Failure, Outcome, QUIET, Scene, Source, deep, ensure, event, listen, number, receive,
-    silent, subscribe, wait,
+    CLOSE, Failure, Outcome, QUIET, Scene, Source, arrive, deep, ensure, event, id, listen, noise,
+    number, receive, silent, subscribe, wait,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -16,6 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
     check!(retained_reaches_late_subscriber, need::retained),
     check!(refuses_retained, need::no_retained),
     check!(priority_is_granted, need::priority),
+    check!(higher_priority_goes_first, need::ranks),
     check!(priority_is_not_granted, need::no_priority),
     check!(priority_out_of_range_is_config_error, need::always),
     check!(peers_are_reported, need::liveliness),
@@ -139,6 +143,54 @@ async fn priority_is_granted(scene: &Scene) -> Outcome {
         .await?;
     }
     Ok(())
+}
+
+async fn higher_priority_goes_first(scene: &Scene) -> Outcome {
+    const COUNT: usize = 64;
+    let (first, second) = scene.pair().await?;
+    let topic = scene.topic("ranks");
+    let mut subscriber = listen(&first, &topic).await?;
+    let mut sources = Vec::new();
+    for priority in [1, 6] {
+        let qos = Qos {
+            priority,
+            ..Qos::blocking().with_depth(COUNT)
+        };
+        let mut source = Source::new(&second, &topic, qos).await?;
+        arrive(&mut source, &mut subscriber, "a message before the stall").await?;
+        sources.push(source);
+    }
+    scene.link()?.stall("second").await;
+    // The low ones first, until as many as the queue takes wait behind a path that is full.
+    let payload = noise(256 << 10, 3);
+    let mut low = 0;
+    while let Some(room) = tokio::time::timeout(QUIET, sources[0].publisher.ready())
+        .await
+        .ok()
+    {
+        room?;
+        low = sources[0].tell(payload.clone()).await?;
+    }
+    let mut high = 0;
+    for _ in 0..COUNT {
+        high = sources[1].tell(payload.clone()).await?;
+    }
+    scene.link()?.heal("second").await;
+    let last = [(&sources[0], low), (&sources[1], high)];
+    let [low, high] = last.map(|(source, seq)| MessageId {
+        source: source.sequence.source(),
+        seq,
+    });
+    loop {
+        let found = id(&receive(&mut subscriber, "the last important message").await?)?;
+        ensure!(
+            found != low,
+            "all messages of priority 1 came before the last of priority 6"
+        );
+        if found == high {
+            return Ok(());
+        }
+    }
 }
 
 async fn priority_is_not_granted(scene: &Scene) -> Outcome {

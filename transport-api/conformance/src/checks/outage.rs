@@ -9,8 +9,9 @@ use transport_api::{
     Subscriber, SubscriberExt, Transport, Why,
 };
 
+use super::check::{Check, check};
 use super::guarantee::receiving;
-use super::{Check, check, need};
+use super::need;
 use crate::fixture::FIRST;
 use crate::remote::{Part, Remote};
 use crate::scene::{
@@ -534,8 +535,11 @@ async fn processes_meet(scene: &Scene) -> Outcome {
     let mut source = Source::new(&first, &there, Qos::blocking()).await?;
     for n in 0..20 {
         let sent = source.tell(noise(50_000, n)).await?;
-        let found = receiver.number("a message in another process").await?;
-        ensure!(found == sent, "received {found} where {sent} was sent");
+        let found = receiver.sample("a message in another process").await?;
+        ensure!(
+            found == (sent, 0),
+            "received {found:?} where {sent} was sent"
+        );
     }
     let mut subscriber = listen(&first, &back).await?;
     let _sender = Remote::start(scene, Part::Publish, "sender", &back).await?;
@@ -545,39 +549,78 @@ async fn processes_meet(scene: &Scene) -> Outcome {
     Ok(())
 }
 
+/// Memory of this process, in bytes.
+fn resident() -> Outcome<usize> {
+    const PAGE: usize = 4096;
+    let file = "/proc/self/statm";
+    let text = std::fs::read_to_string(file).map_err(|e| Failure(format!("{file}: {e}")))?;
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages
+        .map(|pages: usize| pages * PAGE)
+        .ok_or_else(|| Failure(format!("{file}: {text}")))
+}
+
 async fn stopped_subscriber_never_blocks_publisher(scene: &Scene) -> Outcome {
+    const SIZE: usize = 64 << 10;
+    const COUNT: u64 = 1500;
+    // A fraction of what is sent; more than the queues of a server in this process hold.
+    const GROWTH: usize = 32 << 20;
     let (first, second) = scene.pair().await?;
     let topic = scene.topic("stopped");
     let mut healthy = listen(&first, &topic).await?;
     let mut remote = Remote::start(scene, Part::Subscribe, "remote", &topic).await?;
     let mut source = Source::new(&second, &topic, Qos::default()).await?;
-    let payload = noise(256 << 10, 3);
-    source.tell(payload.clone()).await?;
-    number(&mut healthy, "a message at the healthy one").await?;
-    remote.number("a message at the other one").await?;
-    remote.stop()?;
-    for _ in 0..300 {
-        let message = source.message(payload.clone());
-        match source.publisher.try_publish(message) {
-            Ok(token) => drop(token),
-            Err(refused) => return Err(Failure(format!("{refused:?}"))),
-        }
-        number(&mut healthy, "a message at the healthy one").await?;
+    let pass = async |source: &mut Source, healthy: &mut Box<dyn Subscriber>, n| {
+        let sent = source.tell(noise(SIZE, n)).await?;
+        let found = number(healthy, "a message at the healthy one").await?;
+        ensure!(
+            found == sent,
+            "the healthy one received {found} where {sent} was sent"
+        );
+        Ok(())
+    };
+    let what = "a message at the other one";
+    let mut told = 0;
+    for n in 0..50 {
+        pass(&mut source, &mut healthy, n).await?;
+        let (number, missed) = remote.sample(what).await?;
+        ensure!(
+            (number, missed) == (n, 0),
+            "{what}: {number}, {missed} missing"
+        );
+        told += 1;
     }
+    let before = resident()?;
+    remote.stop()?;
+    for n in 50..COUNT {
+        pass(&mut source, &mut healthy, n).await?;
+    }
+    let grown = resident()?.saturating_sub(before);
+    ensure!(
+        grown <= GROWTH,
+        "memory grew by {grown} B while {COUNT} messages of {SIZE} B passed a stopped subscriber"
+    );
     remote.resume()?;
     let from = source.sequence.count();
     let what = "a new message at the one that was stopped";
-    wait(what, async {
+    let newest = wait(what, async {
         loop {
             source.tell("again").await?;
-            while let Ok(found) = tokio::time::timeout(4 * POLL, remote.number(what)).await {
-                if found? >= from {
-                    return Ok(());
+            while let Ok(sample) = tokio::time::timeout(4 * POLL, remote.sample(what)).await {
+                let (number, missed) = sample?;
+                told += 1 + missed;
+                if number >= from {
+                    return Ok::<_, Failure>(number);
                 }
             }
         }
     })
-    .await?
+    .await??;
+    ensure!(
+        told == newest + 1,
+        "0 to {newest} were sent, and the one that was stopped accounts for {told}"
+    );
+    Ok(())
 }
 
 async fn killed_subscriber_leaves_others_alone(scene: &Scene) -> Outcome {
@@ -588,7 +631,7 @@ async fn killed_subscriber_leaves_others_alone(scene: &Scene) -> Outcome {
     let mut source = Source::new(&second, &topic, Qos::default()).await?;
     let payload = noise(64 << 10, 3);
     source.tell(payload.clone()).await?;
-    remote.number("a message before the kill").await?;
+    remote.sample("a message before the kill").await?;
     remote.kill().await?;
     for _ in 0..100 {
         source.tell(payload.clone()).await?;
@@ -600,7 +643,7 @@ async fn killed_subscriber_leaves_others_alone(scene: &Scene) -> Outcome {
     wait(what, async {
         loop {
             source.tell("again").await?;
-            if let Ok(found) = tokio::time::timeout(4 * POLL, remote.number(what)).await {
+            if let Ok(found) = tokio::time::timeout(4 * POLL, remote.sample(what)).await {
                 return found.map(drop);
             }
         }

@@ -8,8 +8,9 @@ use transport_api::{
     Subscriber, SubscriberExt, Transport, Why,
 };
 
+use super::check::{Check, check};
 use super::guarantee::{receiving, unsupported};
-use super::{Check, check, need};
+use super::need;
 use crate::scene::{
     CLOSE, Failure, Outcome, Scene, Source, ensure, event, id, listen, noise, number, receive,
     subscribe, until, wait,
@@ -246,6 +247,8 @@ async fn outrun(scene: &Scene, overflow: Overflow) -> Outcome {
             Err(error) => return Err(error.into()),
         }
     }
+    // What was granted is what must happen.
+    let overflow = source.publisher.granted().overflow;
     let tells =
         overflow == Overflow::DropNewest || source.publisher.granted().scope != AckScope::Nothing;
     ensure!(

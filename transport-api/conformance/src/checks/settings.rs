@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use transport_api::config::COMMON_OPTIONS;
 use transport_api::{Capabilities, ErrorKind, TransportConfig};
 
-use super::{Check, check, need};
+use super::check::{Check, check};
+use super::need;
 use crate::fixture::FIRST;
 use crate::scene::{CLOSE, Failure, Outcome, Scene, ensure, full, wait};
 use crate::server::free_port;

@@ -43,6 +43,8 @@ impl LinkControl for Linked {
 impl Fixture for Linked {
     const NAME: &'static str = "linked";
 
+    const NO_SERVER: Option<&'static str> = Some("all peers share one process");
+
     const SILENCE: Duration = Duration::from_secs(1);
 
     fn factory() -> impl TransportFactory {
@@ -133,6 +135,7 @@ impl Transport for Behind {
         Capabilities {
             at_least_once: None,
             exactly_once: None,
+            priority: fault() == "does not honour priorities",
             ..self.inner.capabilities()
         }
     }
@@ -153,6 +156,10 @@ impl Transport for Behind {
             let mut stalled = STALLED.subscribe();
             while let Some(mut outgoing) = queue.pop().await {
                 let _ = stalled.wait_for(|stalled| !*stalled).await;
+                if granted.priority > Some(4) {
+                    // With the fault: what is important comes last.
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
                 let bytes = outgoing.message.payload.len();
                 drop(inner.publish(outgoing.message).await);
                 outgoing.entry.written(bytes);
