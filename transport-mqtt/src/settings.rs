@@ -267,6 +267,7 @@ impl Settings {
         let options: Options = config.backend()?;
         let url = config.url();
         let secure = url.scheme() == "mqtts";
+        options.check_use(config, secure)?;
         let host = match url.host() {
             Some(url::Host::Ipv6(address)) => address.to_string(),
             Some(host) => decoded(&host.to_string()),
@@ -409,6 +410,37 @@ impl std::fmt::Debug for Settings {
 }
 
 impl Options {
+    /// Refuses what would mean nothing to this client: whoever gave it expects something of it.
+    fn check_use(&self, config: &TransportConfig, secure: bool) -> Result<()> {
+        let will = self.will_topic.is_some();
+        for (keys, met, need) in [
+            (
+                &["ca", "cert", "key", "alpn"][..],
+                secure,
+                "an `mqtts://` URL",
+            ),
+            (&["port", "broker_queue"], false, "`mqtt:embedded`"),
+            (
+                &["session_expiry"],
+                self.version == Version::V5,
+                "`version=5`",
+            ),
+            (
+                &["will_payload", "will_qos", "will_retain"],
+                will,
+                "`will_topic`",
+            ),
+        ] {
+            let given = keys.iter().find(|key| config.options().contains_key(**key));
+            if let (Some(key), false) = (given, met) {
+                return Err(Error::config(format!(
+                    "option `{key}` needs {need}; leave it out or use that"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn files(&self) -> Result<Files> {
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
@@ -550,7 +582,7 @@ mod tests {
             ("mqtt://host?session=persistent", "needs `client_id`"),
             ("mqtt://host?keep_alive=10ms", "`keep_alive` = 10ms"),
             ("mqtt://host?keep_alive=soon", "`keep_alive` = `soon`"),
-            ("mqtt://host?will_qos=3", "`will_qos` = `3`"),
+            ("mqtt://host?will_topic=a&will_qos=3", "`will_qos` = `3`"),
             ("mqtt://host?presence=a/%23", "`presence` = `a/#`"),
             ("mqtt://host?inflght=3", "did you mean `inflight`?"),
             ("mqtts://host?key=k.pem", "`key` = `k.pem` without `cert`"),
@@ -560,6 +592,57 @@ mod tests {
             let error = read(url).unwrap_err();
             assert_eq!(error.kind(), transport_api::ErrorKind::Config);
             assert!(error.to_string().contains(expected), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn options_that_would_mean_nothing_are_refused_with_what_they_need() {
+        let tls = "needs an `mqtts://` URL";
+        for (url, option, needs) in [
+            ("mqtt://host?ca=missing.pem", "ca", tls),
+            ("mqtt://host?cert=missing.pem", "cert", tls),
+            ("mqtt://host?key=missing.pem", "key", tls),
+            ("mqtt://host?alpn=mqtt", "alpn", tls),
+            ("mqtt://host?port=1884", "port", "needs `mqtt:embedded`"),
+            ("mqtts://host?port=1884", "port", "needs `mqtt:embedded`"),
+            (
+                "mqtt://host?broker_queue=9",
+                "broker_queue",
+                "needs `mqtt:embedded`",
+            ),
+            (
+                "mqtts://host?broker_queue=9",
+                "broker_queue",
+                "needs `mqtt:embedded`",
+            ),
+            (
+                "mqtt://host?version=3.1.1&session_expiry=1s",
+                "session_expiry",
+                "`version=5`",
+            ),
+            (
+                "mqtt://host?will_payload=gone",
+                "will_payload",
+                "needs `will_topic`",
+            ),
+            ("mqtt://host?will_qos=1", "will_qos", "needs `will_topic`"),
+            (
+                "mqtt://host?will_retain=true",
+                "will_retain",
+                "needs `will_topic`",
+            ),
+        ] {
+            let error = read(url).unwrap_err();
+            assert_eq!(error.kind(), transport_api::ErrorKind::Config);
+            let text = error.to_string();
+            let named = text.contains(&format!("option `{option}`"));
+            assert!(named && text.contains(needs), "{url}: {error}");
+        }
+        // The clients of the embedded broker have no TLS either.
+        for url in ["mqtt:embedded?ca=ca.pem", "mqtt:embedded?alpn=mqtt"] {
+            let config = TransportConfig::parse(url).unwrap();
+            let error = Settings::read(&client(&config, 1).unwrap()).unwrap_err();
+            assert!(error.to_string().contains(tls), "{url}: {error}");
         }
     }
 

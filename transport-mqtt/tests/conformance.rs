@@ -16,6 +16,9 @@ fn client(address: SocketAddr, version: &str) -> TransportConfig {
     TransportConfig::parse(&url).expect("a valid URL")
 }
 
+/// What users are told to run Mosquitto with.
+const RECOMMENDED: &str = include_str!("../../scripts/mosquitto.conf");
+
 /// The broker in this process.
 struct Embedded {
     address: SocketAddr,
@@ -58,16 +61,14 @@ impl Embedded {
     }
 }
 
-/// Mosquitto in a process of its own, as `docs/transports/mqtt.md` advises to configure it.
+/// Mosquitto in a process of its own, with the recommended configuration on a port of its own.
 async fn mosquitto() -> Result<Server, Unavailable> {
     let program = server::find("mosquitto", "ROUNDTRIP_MOSQUITTO", "scripts/install-peers")?;
     let folder = tempfile::tempdir().expect("a folder for the configuration");
     Server::start(move |port| {
         let file = folder.path().join("mosquitto.conf");
-        let lines = format!(
-            "listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n\
-             max_inflight_messages 1000\nuser root\n"
-        );
+        let (before, after) = RECOMMENDED.split_once("listener 1883").expect("a listener");
+        let lines = format!("{before}listener {port}{after}");
         std::fs::write(&file, lines).expect("the configuration is written");
         let mut command = tokio::process::Command::new(&program);
         command.arg("-c").arg(file);

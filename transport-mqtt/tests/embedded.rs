@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod side;
+#[path = "side/sockets.rs"]
+mod sockets;
 
 use std::time::Duration;
 
@@ -181,54 +183,10 @@ async fn exactly_once_replays_reach_a_subscriber_once() {
     meeting.end().await;
 }
 
-/// How many sockets of this process are connected over TCP, and how many of them delay packets.
-#[allow(unsafe_code)]
-fn sockets() -> (usize, usize) {
-    let (mut connected, mut delaying) = (0, 0);
-    for entry in std::fs::read_dir("/proc/self/fd").unwrap() {
-        let fd: i32 = entry
-            .unwrap()
-            .file_name()
-            .to_str()
-            .unwrap()
-            .parse()
-            .unwrap();
-        let read = |level, option| {
-            let mut value: libc::c_int = 0;
-            let mut size = size_of::<libc::c_int>() as libc::socklen_t;
-            // SAFETY: value and size are valid for writes of their types; a descriptor that is no
-            // socket or closed meanwhile is an error that is returned.
-            let result = unsafe {
-                libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut size)
-            };
-            (result == 0).then_some(value)
-        };
-        if read(libc::SOL_SOCKET, libc::SO_ACCEPTCONN) != Some(0)
-            || read(libc::SOL_SOCKET, libc::SO_PROTOCOL) != Some(libc::IPPROTO_TCP)
-        {
-            continue;
-        }
-        connected += 1;
-        delaying += usize::from(read(libc::IPPROTO_TCP, libc::TCP_NODELAY) == Some(0));
-    }
-    (connected, delaying)
-}
-
 /// Sockets belong to the process: this runs alone in a child.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_socket_sends_without_delay() {
-    const ALONE: &str = "TRANSPORT_MQTT_ALONE";
-    if std::env::var_os(ALONE).is_none() {
-        let child = tokio::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "every_socket_sends_without_delay"])
-            .env(ALONE, "1")
-            .output();
-        let output = within(child).await.unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stdout)
-        );
+    if !sockets::alone("every_socket_sends_without_delay").await {
         return;
     }
     let meeting = pair("mqtt:embedded").await;
@@ -241,7 +199,7 @@ async fn every_socket_sends_without_delay() {
     drop(publisher.publish(Message::new("hello")).await.unwrap());
     within(subscriber.recv()).await.unwrap().unwrap();
     // Two connections of each side, with both of their ends in this process.
-    assert_eq!(sockets(), (8, 0));
+    assert_eq!(sockets::connected(), (8, 0));
     meeting.end().await;
 }
 

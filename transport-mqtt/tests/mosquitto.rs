@@ -3,6 +3,8 @@
 #[path = "side/mosquitto.rs"]
 mod mosquitto;
 mod side;
+#[path = "side/sockets.rs"]
+mod sockets;
 
 use std::time::Duration;
 
@@ -262,6 +264,32 @@ async fn a_wrong_password_is_an_auth_error_without_the_password() {
         let transport = open(&config(&format!("mqtt://me:right@{at}?version={version}"))).await;
         assert!(!format!("{:?}", transport.info()).contains("right"));
         within(transport.close(CLOSE)).await;
+    }
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_socket_to_a_broker_elsewhere_sends_without_delay() {
+    if !sockets::alone("every_socket_to_a_broker_elsewhere_sends_without_delay").await {
+        return;
+    }
+    let Some(broker) = mosquitto::start("allow_anonymous true").await else {
+        return;
+    };
+    for version in ["5", "3.1.1"] {
+        let url = config(&format!("mqtt://{}?version={version}", broker.address()));
+        let (edge, vehicle) = (open(&url).await, open(&url).await);
+        let mut subscriber = listen(&edge, &topic("a"), Delivery::AtMostOnce).await;
+        let (name, schema) = (topic("a"), opaque());
+        let publisher = vehicle.publisher(&name, &schema, Qos::blocking());
+        let publisher = publisher.await.unwrap();
+        drop(publisher.publish(Message::new("hello")).await.unwrap());
+        within(subscriber.recv()).await.unwrap().unwrap();
+        // Two connections of each side.
+        assert_eq!(sockets::connected(), (4, 0), "version {version}");
+        for side in [vehicle, edge] {
+            within(side.close(CLOSE)).await;
+        }
     }
     broker.stop().await;
 }
