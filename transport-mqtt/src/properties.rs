@@ -13,8 +13,6 @@
 //!
 //! Properties of others are ignored, so messages of foreign clients arrive with empty metadata.
 
-use std::fmt::Write;
-
 use rumqttc::v5::mqttbytes::v5::PublishProperties;
 use transport_api::{
     ClockId, Error, ErrorKind, MessageId, Metadata, Result, SchemaId, Stamp, StampPoint,
@@ -32,34 +30,45 @@ const STAMP: usize = 2 + 1 + 8 + 1 + 16;
 
 /// The properties that carry `meta`; `None` if there is nothing to carry.
 pub(crate) fn encode(meta: &Metadata) -> Option<PublishProperties> {
-    let mut user = Vec::with_capacity(5);
-    let mut add = |key: &str, value: String| user.push((key.to_owned(), value));
-    if let Some(id) = &meta.id {
-        add(ID, id_text(id));
+    let stamps = meta.stamps.as_slice();
+    let count = usize::from(meta.id.is_some())
+        + usize::from(meta.correlation.is_some())
+        + usize::from(meta.trace.is_some())
+        + usize::from(meta.schema.is_some())
+        + usize::from(!stamps.is_empty());
+    let mut user = Vec::with_capacity(count);
+    let mut add = |key: &str, value: Digits| user.push((key.to_owned(), value.0));
+    let id = |id: &MessageId| {
+        Digits::room_for(33)
+            .number(id.source.into(), 16)
+            .sign('#')
+            .number(id.seq.into(), 16)
+    };
+    if let Some(own) = &meta.id {
+        add(ID, id(own));
     }
-    if let Some(id) = &meta.correlation {
-        add(CORRELATION, id_text(id));
+    if let Some(other) = &meta.correlation {
+        add(CORRELATION, id(other));
     }
-    if let Some(trace) = &meta.trace {
-        let TraceContext { trace, span, flags } = trace;
-        add(TRACE, format!("00-{trace:032x}-{span:016x}-{flags:02x}"));
+    if let Some(TraceContext { trace, span, flags }) = meta.trace {
+        let value = Digits::room_for(55)
+            .number(0, 2)
+            .sign('-')
+            .number(trace, 32)
+            .sign('-')
+            .number(span.into(), 16)
+            .sign('-')
+            .number(flags.into(), 2);
+        add(TRACE, value);
     }
     if let Some(schema) = &meta.schema {
-        add(SCHEMA, schema.fingerprint_hex());
+        let fingerprint = u128::from_be_bytes(*schema.fingerprint());
+        add(SCHEMA, Digits::room_for(32).number(fingerprint, 32));
     }
-    let stamps = meta.stamps.as_slice();
-    if !stamps.is_empty() {
-        let mut text = String::with_capacity(stamps.len() * (STAMP + 1));
-        for stamp in stamps {
-            let gap = if text.is_empty() { "" } else { " " };
-            // Writing to a string cannot fail.
-            let _ = write!(
-                text,
-                "{gap}{:02x}:{:08x}:{:016x}",
-                stamp.point.0, stamp.clock.0, stamp.nanos
-            );
-        }
-        add(STAMPS, text);
+    if let Some((first, rest)) = stamps.split_first() {
+        let room = Digits::room_for(stamps.len() * (STAMP + 1) - 1).stamp(first);
+        let add_stamp = |digits: Digits, stamp| digits.sign(' ').stamp(stamp);
+        add(STAMPS, rest.iter().fold(room, add_stamp));
     }
     (!user.is_empty()).then(|| PublishProperties {
         user_properties: user,
@@ -135,8 +144,33 @@ impl Decoder {
     }
 }
 
-fn id_text(id: &MessageId) -> String {
-    format!("{:016x}#{:016x}", id.source, id.seq)
+/// A value while it is written, without a second allocation.
+struct Digits(String);
+
+impl Digits {
+    fn room_for(length: usize) -> Self {
+        Self(String::with_capacity(length))
+    }
+
+    /// Adds a number with all its hexadecimal digits.
+    fn number(mut self, value: u128, digits: u32) -> Self {
+        let digit = |n| char::from_digit((value >> (4 * n)) as u32 & 15, 16);
+        self.0.extend((0..digits).rev().filter_map(digit));
+        self
+    }
+
+    fn sign(mut self, sign: char) -> Self {
+        self.0.push(sign);
+        self
+    }
+
+    fn stamp(self, stamp: &Stamp) -> Self {
+        self.number(stamp.point.0.into(), 2)
+            .sign(':')
+            .number(stamp.clock.0.into(), 8)
+            .sign(':')
+            .number((stamp.nanos as u64).into(), 16)
+    }
 }
 
 fn id(text: &str) -> Option<MessageId> {
@@ -229,6 +263,10 @@ mod tests {
             properties.content_type.as_deref(),
             Some("sensor_msgs/PointCloud2")
         );
+        for (key, value) in &properties.user_properties {
+            // Each was allocated once.
+            assert_eq!(value.capacity(), value.len(), "{key}");
+        }
         assert!(encode(&Metadata::default()).is_none());
     }
 

@@ -5,6 +5,7 @@
 //! session, so they are kept outside, and nothing of a lost connection may come back in the next.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 #[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use rumqttc::v5::mqttbytes::{QoS as Qos5, v5 as p5};
 use rumqttc::{AsyncClient, NetworkOptions, Outgoing, QoS as Qos3, Transport as Carrier, v5};
+use tokio::time::{Instant, Sleep};
 #[cfg(not(feature = "tls"))]
 use transport_api::Error;
 use transport_api::envelope::Encoder;
@@ -128,17 +130,18 @@ impl Dialer {
         held: &BTreeSet<u16>,
     ) -> Result<(Requests, Wire, Greeting), Fault> {
         let settings = &self.settings;
-        let (requests, mut wire) = match settings.version {
+        let (requests, events) = match settings.version {
             Version::V5 => {
                 let (client, events) = v5::AsyncClient::new(self.options5(role, clean), REQUESTS);
-                (Requests::V5(client), Wire::V5(Box::new(events)))
+                (Requests::V5(client), EventLoop::V5(Box::new(events)))
             }
             Version::V3 => {
                 let (client, mut events) = AsyncClient::new(self.options3(role, clean), REQUESTS);
                 events.set_network_options(self.network());
-                (Requests::V3(client), Wire::V3(Box::new(events)))
+                (Requests::V3(client), EventLoop::V3(Box::new(events)))
             }
         };
+        let mut wire = Wire::new(events, settings);
         wire.hold(held);
         let greeting = tokio::time::timeout(settings.connect_timeout, wire.greet(settings));
         match greeting.await {
@@ -351,19 +354,38 @@ fn enclosed(message: &Message) -> Bytes {
     frame.freeze()
 }
 
-/// The event loop of one connection.
-pub(crate) enum Wire {
+enum EventLoop {
     V5(Box<v5::EventLoop>),
     V3(Box<rumqttc::EventLoop>),
 }
 
+/// The event loop of one connection, watched.
+pub(crate) struct Wire {
+    events: EventLoop,
+    /// Longest time without any progress.
+    patience: Duration,
+    /// One timer for all steps: set anew when it fires and something has happened since.
+    watchdog: Pin<Box<Sleep>>,
+}
+
 impl Wire {
+    /// The library pings, so something happens at least once per keep-alive; if not, it is stuck
+    /// in a write, in which it neither reads nor pings.
+    fn new(events: EventLoop, settings: &Settings) -> Self {
+        let patience = settings.keep_alive + settings.write_timeout.max(Duration::from_secs(1));
+        Self {
+            events,
+            patience,
+            watchdog: Box::pin(tokio::time::sleep(patience)),
+        }
+    }
+
     /// Lets the library accept the release of messages that arrived on the connection before.
     fn hold(&mut self, held: &BTreeSet<u16>) {
         for &id in held {
             // Both only fail for packets that are none of these.
-            match self {
-                Self::V5(events) => {
+            match &mut self.events {
+                EventLoop::V5(events) => {
                     let mut publish = p5::Publish::new("", Qos5::ExactlyOnce, Bytes::new(), None);
                     publish.pkid = id;
                     let _ = events
@@ -371,7 +393,7 @@ impl Wire {
                         .handle_incoming_packet(p5::Packet::Publish(publish));
                     events.state.events.clear();
                 }
-                Self::V3(events) => {
+                EventLoop::V3(events) => {
                     let mut publish = rumqttc::Publish::new("", Qos3::ExactlyOnce, Vec::new());
                     publish.pkid = id;
                     let packet = rumqttc::Packet::Publish(publish);
@@ -384,9 +406,9 @@ impl Wire {
 
     /// Makes the library forget what it takes for unacknowledged; nothing may be.
     pub(crate) fn start_over(&mut self, window: u16) {
-        match self {
-            Self::V5(events) => events.state = v5::MqttState::new(window, false),
-            Self::V3(events) => events.state = rumqttc::MqttState::new(window, false),
+        match &mut self.events {
+            EventLoop::V5(events) => events.state = v5::MqttState::new(window, false),
+            EventLoop::V3(events) => events.state = rumqttc::MqttState::new(window, false),
         }
     }
 
@@ -400,8 +422,8 @@ impl Wire {
             retains: true,
             wildcards: true,
         };
-        match self {
-            Self::V5(events) => loop {
+        match &mut self.events {
+            EventLoop::V5(events) => loop {
                 let event = events.poll().await;
                 let event = event.map_err(|error| Fault::of_v5(error, settings))?;
                 if let v5::Event::Incoming(p5::Packet::ConnAck(ack)) = event {
@@ -419,7 +441,7 @@ impl Wire {
                     return Ok(greeting);
                 }
             },
-            Self::V3(events) => loop {
+            EventLoop::V3(events) => loop {
                 let event = events.poll().await;
                 let event = event.map_err(|error| Fault::of_v3(error, settings))?;
                 if let rumqttc::Event::Incoming(rumqttc::Packet::ConnAck(ack)) = event {
@@ -431,30 +453,42 @@ impl Wire {
     }
 
     /// The next happening. Not cancel-safe: give up the connection if it is dropped.
-    ///
-    /// The library pings, so something happens at least once per keep-alive; if not, it is stuck
-    /// in a write, in which it neither reads nor pings.
     pub(crate) async fn next(&mut self, settings: &Settings) -> Result<Happening, Fault> {
-        let patience = settings.keep_alive + settings.write_timeout.max(Duration::from_secs(1));
-        let happening = tokio::time::timeout(patience, async {
-            match self {
-                Self::V5(events) => match events.poll().await {
+        let Self {
+            events,
+            patience,
+            watchdog,
+        } = self;
+        let overdue = async {
+            let deadline = Instant::now() + *patience;
+            while Instant::now() < deadline {
+                if watchdog.is_elapsed() {
+                    watchdog.as_mut().reset(deadline);
+                }
+                watchdog.as_mut().await;
+            }
+        };
+        let happening = async {
+            match events {
+                EventLoop::V5(events) => match events.poll().await {
                     Ok(event) => Ok(read5(event)),
                     Err(error) => Err(Fault::of_v5(error, settings)),
                 },
-                Self::V3(events) => match events.poll().await {
+                EventLoop::V3(events) => match events.poll().await {
                     Ok(event) => Ok(read3(event)),
                     Err(error) => Err(Fault::of_v3(error, settings)),
                 },
             }
-        });
-        happening.await.unwrap_or_else(|_| {
-            Err(Fault::new(
+        };
+        tokio::select! {
+            biased;
+            happening = happening => happening,
+            () = overdue => Err(Fault::new(
                 ErrorKind::Timeout,
                 settings,
                 format!("no progress for {patience:?}; raise `write_timeout` on a slow link"),
-            ))
-        })
+            )),
+        }
     }
 }
 
