@@ -1,25 +1,21 @@
 //! One TCP connection to another peer.
 
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use transport_api::envelope::Decoder;
 use transport_api::intake::Intake;
 use transport_api::ledger::Entry;
 use transport_api::queue::{self, Consumer, Producer, Pushed};
 use transport_api::{Error, ErrorKind, Message, Overflow, Result, TopicFilter, TopicName};
 
-use crate::frame::{self, Frame, GREETING, HEAD, Kind, OVERHEAD, fault};
-use crate::node::Node;
+use crate::frame::{self, Frame, GREETING, HEAD, Kind, fault};
 use crate::options::Options;
 
 /// Frames besides messages that wait to be written. Each is an answer to one of the other side or
@@ -28,12 +24,6 @@ const CONTROLS: usize = 1024;
 
 /// Subscriptions one connection may hold.
 const SUBSCRIPTIONS: usize = 4096;
-
-/// Bytes of several small frames that are read at once; larger ones go straight to their place.
-const READ_AHEAD: usize = 4 << 10;
-
-/// Topics whose names are kept, so that a steady stream parses and allocates none.
-const TOPICS: usize = 32;
 
 /// How often the other side is asked for a sign of life within the time it may be silent.
 const BEATS: u32 = 4;
@@ -68,10 +58,10 @@ pub struct Connection {
     controls: mpsc::Sender<Frame>,
     wanted: Mutex<Vec<(u64, TopicFilter)>>,
     /// Something came since it was last looked at.
-    heard: AtomicBool,
+    pub heard: AtomicBool,
 }
 
-/// The ends that [`Ends::serve`] takes from.
+/// The ends that a session takes from.
 #[derive(Debug)]
 pub struct Ends {
     outgoing: Consumer<Outgoing>,
@@ -98,6 +88,24 @@ impl Connection {
 
     fn wanted(&self) -> MutexGuard<'_, Vec<(u64, TopicFilter)>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The other side subscribes to `filter`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Codec`] if it has too many subscriptions.
+    pub fn want(&self, number: u64, filter: TopicFilter) -> Result<()> {
+        let mut wanted = self.wanted();
+        if wanted.len() == SUBSCRIPTIONS {
+            return Err(fault("more subscriptions than are allowed"));
+        }
+        wanted.push((number, filter));
+        Ok(())
+    }
+
+    /// The other side ends a subscription.
+    pub fn unwant(&self, number: u64) {
+        self.wanted().retain(|(other, _)| *other != number);
     }
 
     /// Whether the other side subscribes to `topic`.
@@ -130,7 +138,7 @@ impl Connection {
 
     /// Asks for signs of life, and returns when there was none for `silence`: a path that fell
     /// silent says nothing by itself.
-    async fn watch(&self, silence: Duration) -> Error {
+    pub async fn watch(&self, silence: Duration) -> Error {
         let mut silent = 0;
         while silent < BEATS {
             tokio::time::sleep(silence / BEATS).await;
@@ -148,23 +156,6 @@ impl Connection {
     /// Lets the connection end once what is queued was written.
     pub fn finish(&self) {
         self.outgoing.close();
-    }
-}
-
-/// A stream that takes note when something comes.
-struct Heard<'a, R>(R, &'a AtomicBool);
-
-impl<R: AsyncRead + Unpin> AsyncRead for Heard<'_, R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.0).poll_read(cx, buffer);
-        if read.is_ready() {
-            self.1.store(true, Ordering::Relaxed);
-        }
-        read
     }
 }
 
@@ -203,28 +194,11 @@ pub async fn greet(stream: &mut TcpStream, limit: usize) -> Result<()> {
 }
 
 impl Ends {
-    /// Moves messages until the connection ends; returns why it did.
-    pub async fn serve(self, stream: TcpStream, connection: &Connection, node: &Node) -> Error {
-        let (input, output) = stream.into_split();
-        let writing = async {
-            match self.write(output).await {
-                // All is said; the other side may still have something to say.
-                Ok(()) => pending().await,
-                Err(error) => Error::new(
-                    ErrorKind::Disconnected,
-                    "write",
-                    format!("the connection broke: {error}"),
-                ),
-            }
-        };
-        tokio::select! {
-            error = read(Heard(input, &connection.heard), connection, node) => error,
-            error = writing => error,
-            error = connection.watch(node.options.silence) => error,
-        }
-    }
-
-    async fn write(mut self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+    /// Writes what is queued until [`Connection::finish`] and nothing is left.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn write(mut self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
         let mut memory = BytesMut::new();
         loop {
             let outgoing = tokio::select! {
@@ -262,74 +236,4 @@ impl Ends {
 async fn write(output: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
     let (head, body): ([u8; HEAD], Bytes) = frame.parts();
     output.write_all_buf(&mut (&head[..]).chain(body)).await
-}
-
-/// What is remembered from frame to frame, so that a steady stream allocates nothing.
-#[derive(Default)]
-struct Memory {
-    topics: Vec<TopicName>,
-    decoder: Decoder,
-}
-
-async fn read(input: impl AsyncRead + Unpin, connection: &Connection, node: &Node) -> Error {
-    let mut input = BufReader::with_capacity(READ_AHEAD, input);
-    let mut intake = Intake::default();
-    let mut known = Memory::default();
-    let limit = node.limit + OVERHEAD;
-    loop {
-        let frame = match frame::read(&mut input, &mut intake, limit).await {
-            Ok(Some(frame)) => frame,
-            Ok(None) => {
-                let text = "the other side closed the connection";
-                return Error::new(ErrorKind::Disconnected, "read frame", text);
-            }
-            Err(error) => return error,
-        };
-        if let Err(error) = known.take(frame, connection, node) {
-            return error;
-        }
-    }
-}
-
-impl Memory {
-    fn topic(&mut self, name: &str) -> Result<TopicName> {
-        if let Some(topic) = self.topics.iter().find(|topic| topic.as_str() == name) {
-            return Ok(topic.clone());
-        }
-        let topic = TopicName::parse(name)?;
-        self.topics.truncate(TOPICS - 1);
-        self.topics.insert(0, topic.clone());
-        Ok(topic)
-    }
-
-    fn take(&mut self, frame: Frame, connection: &Connection, node: &Node) -> Result<()> {
-        match frame.kind {
-            Kind::Publish => {
-                let topic = self.topic(frame.topic()?)?;
-                node.arrived(topic, frame, &mut self.decoder);
-            }
-            Kind::Subscribe => {
-                let [number] = frame.numbers()?;
-                let filter = TopicFilter::parse(frame.topic()?)?;
-                let mut wanted = connection.wanted();
-                if wanted.len() == SUBSCRIPTIONS {
-                    return Err(fault("more subscriptions than are allowed"));
-                }
-                wanted.push((number, filter));
-            }
-            Kind::Unsubscribe => {
-                let [number] = frame.numbers()?;
-                connection.wanted().retain(|(other, _)| *other != number);
-            }
-            Kind::Sync => {
-                let [number] = frame.numbers()?;
-                if !connection.control(Frame::control(Kind::Synced, "", &[number])) {
-                    return Err(fault("more questions than answers are read"));
-                }
-            }
-            Kind::Synced => node.synced(frame.numbers::<1>()?[0]),
-            Kind::Hello => return Err(fault("a second greeting")),
-        }
-        Ok(())
-    }
 }

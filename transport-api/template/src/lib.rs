@@ -11,13 +11,14 @@
 //! | `options.rs` | the options in the URL | yours |
 //! | `transport.rs` | declares handles, closes | nearly the same |
 //! | `node.rs` | subscriptions, routing | your library may do that |
-//! | `peer.rs`, `connection.rs`, `frame.rs` | sockets and bytes | your library does that |
+//! | `peer.rs`, `session.rs`, `connection.rs`, `frame.rs` | sockets and bytes | your library does that |
 
 pub mod connection;
 pub mod frame;
 pub mod node;
 pub mod options;
 pub mod peer;
+pub mod session;
 pub mod transport;
 
 use std::net::{Ipv4Addr, TcpListener};

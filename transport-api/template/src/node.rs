@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use transport_api::envelope::Decoder;
@@ -116,27 +115,22 @@ impl Node {
             .await;
     }
 
-    /// Serves a greeted stream until it ends and returns why it did. `ready` is called when the
-    /// other side knows the subscriptions.
-    pub async fn serve(&self, stream: TcpStream, ready: impl FnOnce()) -> Error {
-        let (connection, ends) = Connection::new(&self.options);
+    /// Gives a connection its place among the others, for as long as the answer is held.
+    pub fn enter<'a>(&'a self, connection: &Arc<Connection>) -> Entry<'a> {
         let entry = Entry {
             node: self,
-            connection: Arc::clone(&connection),
+            connection: Arc::clone(connection),
         };
-        entry.change(|all| all.push(Arc::clone(&connection)));
-        let mut serving = std::pin::pin!(ends.serve(stream, &connection, self));
-        if self.options.role == Role::Connect {
-            for local in self.local().iter() {
-                self.announce(&connection, local.number, &local.filter);
-            }
-            tokio::select! {
-                biased;
-                error = &mut serving => return error,
-                Ok(()) = self.sync(&connection) => ready(),
-            }
+        entry.change(|all| all.push(Arc::clone(connection)));
+        entry
+    }
+
+    /// Tells a new connection all subscriptions; the answer comes when they are in force.
+    pub fn restore(&self, connection: &Connection) -> oneshot::Receiver<()> {
+        for local in self.local().iter() {
+            self.announce(connection, local.number, &local.filter);
         }
-        serving.await
+        self.sync(connection)
     }
 
     fn announce(&self, connection: &Connection, number: u64, filter: &TopicFilter) {
@@ -334,7 +328,8 @@ impl Node {
 }
 
 /// A connection's place among those of its node; dropping it gives the place up.
-struct Entry<'a> {
+#[derive(Debug)]
+pub struct Entry<'a> {
     node: &'a Node,
     connection: Arc<Connection>,
 }

@@ -11,6 +11,7 @@ use transport_api::{Error, ErrorKind, Event, Result};
 use crate::connection::greet;
 use crate::node::Node;
 use crate::options::{Address, Options};
+use crate::session::serve;
 
 /// Shortest pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -45,12 +46,12 @@ async fn accept(node: Arc<Node>, listener: TcpListener) {
             }
         };
         let serving = Arc::clone(&node);
-        let serve = async move {
+        let attend = async move {
             let patience = serving.options.connect_timeout;
             let greeting = greet(&mut stream, serving.limit);
             let error = match tokio::time::timeout(patience, greeting).await {
                 Ok(Ok(())) => {
-                    let cause = serving.serve(stream, || ()).await;
+                    let cause = serve(&serving, stream, || ()).await;
                     tracing::debug!(%from, %cause, "a peer left");
                     return;
                 }
@@ -63,7 +64,7 @@ async fn accept(node: Arc<Node>, listener: TcpListener) {
         };
         let mut tasks = node.tasks();
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(serve);
+        tasks.spawn(attend);
     }
 }
 
@@ -114,7 +115,7 @@ async fn stay(node: Arc<Node>, address: Address, mut stream: TcpStream) {
             }
         };
         let since = Instant::now();
-        let cause = node.serve(stream, announce).await;
+        let cause = serve(&node, stream, announce).await;
         backoff.ended(since.elapsed(), false);
         again = true;
         if node.is_closed() {
