@@ -101,7 +101,7 @@ fn queued(scope: AckScope, every: u64) -> u64 {
     let payload = Bytes::from(vec![1; 183_342]);
     let mut round = |n: u64| {
         drop(outbox.try_publish(Message::new(payload.clone())).unwrap());
-        if n % every == 0 {
+        if n.is_multiple_of(every) {
             let Outgoing { message, mut entry } = now(queue.pop()).unwrap();
             entry.written(message.payload.len());
             entry.acknowledged();

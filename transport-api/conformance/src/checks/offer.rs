@@ -164,10 +164,7 @@ async fn higher_priority_goes_first(scene: &Scene) -> Outcome {
     // The low ones first, until as many as the queue takes wait behind a path that is full.
     let payload = noise(256 << 10, 3);
     let mut low = 0;
-    while let Some(room) = tokio::time::timeout(QUIET, sources[0].publisher.ready())
-        .await
-        .ok()
-    {
+    while let Ok(room) = tokio::time::timeout(QUIET, sources[0].publisher.ready()).await {
         room?;
         low = sources[0].tell(payload.clone()).await?;
     }
