@@ -1,22 +1,11 @@
-//! Reads length-prefixed messages without trusting the length, and into memory that is used again.
+//! Reads length-prefixed messages.
 
-use std::collections::VecDeque;
 use std::io;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use transport_api::config::LARGEST_MAX_PAYLOAD;
-
-/// Memory set aside on the word of a length that was never seen before, in bytes.
-const TRUST: usize = 256 << 10;
-
-/// Messages from this size on are read into memory of earlier ones: for smaller ones the allocator
-/// is as fast, for larger ones it gives pages back and faults them in again for every message.
-const REUSED: usize = 64 << 10;
-
-/// Most memory kept for that per connection, in bytes and messages.
-const KEPT_BYTES: usize = 16 << 20;
-const KEPT: usize = 8;
+use transport_api::intake;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,19 +19,14 @@ pub(crate) enum Taken {
 #[derive(Debug)]
 pub(crate) struct Intake {
     limit: usize,
-    trusted: usize,
-    /// Earlier messages; those that only we still hold give their memory to the next one.
-    kept: VecDeque<Bytes>,
-    kept_bytes: usize,
+    memory: intake::Intake,
 }
 
 impl Intake {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
-            trusted: TRUST,
-            kept: VecDeque::new(),
-            kept_bytes: 0,
+            memory: intake::Intake::default(),
         }
     }
 
@@ -63,56 +47,13 @@ impl Intake {
             skip(stream, length).await?;
             return Ok(Some(Taken::Oversize(length)));
         }
-        let mut space = self.space(length);
-        while space.len() < length {
-            let missing = length - space.len();
-            if space.len() == space.capacity() {
-                space.reserve(missing.min(space.len().max(TRUST)));
-            }
-            if stream.read_buf(&mut (&mut space).limit(missing)).await? == 0 {
+        let mut space = self.memory.space(length);
+        while let Some(mut room) = space.room() {
+            if stream.read_buf(&mut room).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        self.trusted = self.trusted.max(length);
-        let message = space.freeze();
-        self.keep(&message);
-        Ok(Some(Taken::Message(message)))
-    }
-
-    fn space(&mut self, length: usize) -> BytesMut {
-        if length >= REUSED {
-            for _ in 0..self.kept.len() {
-                let Some(old) = self.kept.pop_front() else {
-                    break;
-                };
-                let held = old.len();
-                match old.try_into_mut() {
-                    Ok(mut space) => {
-                        self.kept_bytes -= held;
-                        if space.capacity() >= length {
-                            space.clear();
-                            return space;
-                        }
-                    }
-                    Err(old) => self.kept.push_back(old),
-                }
-            }
-        }
-        BytesMut::with_capacity(length.min(self.trusted))
-    }
-
-    fn keep(&mut self, message: &Bytes) {
-        if message.len() < REUSED || message.len() > KEPT_BYTES {
-            return;
-        }
-        while self.kept.len() >= KEPT || self.kept_bytes + message.len() > KEPT_BYTES {
-            let Some(old) = self.kept.pop_front() else {
-                break;
-            };
-            self.kept_bytes -= old.len();
-        }
-        self.kept_bytes += message.len();
-        self.kept.push_back(message.clone());
+        Ok(Some(Taken::Message(self.memory.take(space))))
     }
 }
 
@@ -140,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn messages_arrive_whole_however_they_are_cut() {
-        let sizes = [0, 1, 4095, 4096, 4097, TRUST, TRUST + 1, 3 * TRUST];
+        let sizes = [0, 1, 4095, 4096, 4097, 65_536, 1 << 20];
         let message = |size: usize| -> Vec<u8> { (0..size).map(|n| n as u8).collect() };
         let wire: Vec<u8> = sizes
             .iter()
@@ -179,9 +120,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_announced_length_alone_allocates_little() {
+    async fn a_message_that_breaks_off_is_an_error() {
         let mut intake = Intake::new(LARGEST_MAX_PAYLOAD);
-        assert!(intake.space(LARGEST_MAX_PAYLOAD).capacity() <= TRUST);
         for wire in [
             &[0, 0, 0, 16, 1][..],
             &[255, 255, 255, 255][..],
@@ -190,25 +130,5 @@ mod tests {
             let mut stream = wire;
             assert!(intake.next(&mut stream).await.is_err());
         }
-    }
-
-    #[tokio::test]
-    async fn memory_of_messages_that_are_done_with_is_used_again() {
-        let wire = framed(&[1; REUSED]).repeat(3);
-        let mut stream = &wire[..];
-        let mut intake = Intake::new(1 << 20);
-        let mut pointers = Vec::new();
-        let mut held = None;
-        for _ in 0..3 {
-            let Some(Taken::Message(message)) = intake.next(&mut stream).await.unwrap() else {
-                panic!("a message was sent");
-            };
-            pointers.push(message.as_ptr());
-            held = Some(message);
-        }
-        // The second was read while the first was held, the third when it no longer was.
-        assert_ne!(pointers[0], pointers[1]);
-        assert_eq!(pointers[0], pointers[2]);
-        drop(held);
     }
 }

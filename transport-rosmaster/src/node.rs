@@ -97,7 +97,7 @@ impl Node {
             Error::new(
                 ErrorKind::Connect,
                 "connect to master",
-                format!("ROS master at {endpoint}: {text}; start one, or use `rosmaster:embedded`"),
+                format!("ROS master at {endpoint}: {text}; start one there, such as `roscore`"),
             )
         };
         let stream = timeout(options.connect_timeout, endpoint.connect())
