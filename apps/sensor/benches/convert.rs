@@ -1,4 +1,5 @@
-//! A turn of 57,984 slots from message to cloud, beside the crate `velodyne-lidar`.
+//! A turn from message to cloud for every model, 57,984 slots of a VLP-32C beside the crate
+//! `velodyne-lidar`.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -9,9 +10,8 @@ use std::time::Instant;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use lidar_messages::{Header, Packets, Time, VelodyneScan};
 use lidar_sensor::{
-    Block, Convention, Converter, Packet, Return, ReturnMode, downsample,
+    Block, Convention, Converter, Model, Packet, Return, ReturnMode, downsample,
     source::{Simulator, SimulatorConfig, Synthetic},
-    vlp32c::PACKET_NANOS,
 };
 use velodyne_lidar::{Config32, DataPacket};
 
@@ -19,7 +19,7 @@ const PACKETS: usize = 151;
 const SLOTS: usize = PACKETS * 12 * 32;
 
 /// A turn in which `percent` of the slots have a return.
-fn turn(percent: u64) -> VelodyneScan {
+fn turn(model: Model, percent: u64) -> VelodyneScan {
     let mut packets = Packets::builder(PACKETS);
     let mut noise = 1u64;
     let mut firing = 0.0;
@@ -44,11 +44,15 @@ fn turn(percent: u64) -> VelodyneScan {
             }
         }
         let packet = Packet {
+            model,
             blocks,
             timestamp_us: 0,
             return_mode: ReturnMode::Strongest,
         };
-        packets.push(Time::from_nanos(number * PACKET_NANOS), &packet.encode());
+        packets.push(
+            Time::from_nanos(number * model.geometry().packet_nanos()),
+            &packet.encode(),
+        );
     }
     VelodyneScan {
         header: Header::default(),
@@ -71,7 +75,7 @@ fn conversion(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("convert");
     group.throughput(Throughput::Elements(SLOTS as u64));
     for percent in [100, 85] {
-        let scan = turn(percent);
+        let scan = turn(Model::Vlp32c, percent);
         let wire = scan.encode();
         for convention in [Convention::RosCompat, Convention::Precise] {
             let mut converter = Converter::new(convention);
@@ -99,8 +103,48 @@ fn conversion(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Points per second of every model: packets read alone, and with the conversion to a cloud.
+fn models(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("models");
+    for model in Model::ALL {
+        for mode in [ReturnMode::Strongest, ReturnMode::Dual] {
+            let scan = with_mode(&turn(model, 85), mode);
+            let name =
+                |what: &str| BenchmarkId::new(format!("{what} {model}"), format!("{mode:?}"));
+            let mut converter = Converter::new(Convention::Precise);
+            let points = converter.convert(&scan).unwrap().width;
+            group.throughput(Throughput::Elements(u64::from(points)));
+            group.bench_function(name("decode"), |bencher| {
+                bencher.iter(|| {
+                    for packet in black_box(&scan).packets.iter() {
+                        black_box(Packet::decode(packet.data).unwrap());
+                    }
+                });
+            });
+            group.bench_function(name("convert"), |bencher| {
+                bencher.iter(|| converter.convert(black_box(&scan)).unwrap().data.len());
+            });
+        }
+    }
+    group.finish();
+}
+
+/// The same packets, said to be of another return mode.
+fn with_mode(scan: &VelodyneScan, mode: ReturnMode) -> VelodyneScan {
+    let mut packets = Packets::builder(scan.packets.len());
+    for packet in scan.packets.iter() {
+        let mut data = *packet.data;
+        data[1204] = mode as u8;
+        packets.push(packet.stamp, &data);
+    }
+    VelodyneScan {
+        header: scan.header.clone(),
+        packets: packets.build(),
+    }
+}
+
 fn reduction(criterion: &mut Criterion) {
-    let scan = turn(85);
+    let scan = turn(Model::Vlp32c, 85);
     let mut group = criterion.benchmark_group("downsample");
     for percent in [0, 25, 50, 75, 100] {
         group.bench_function(BenchmarkId::from_parameter(percent), |bencher| {
@@ -124,7 +168,7 @@ fn simulation(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, conversion, reduction, simulation);
+criterion_group!(benches, conversion, models, reduction, simulation);
 
 /// Milliseconds from message to cloud that a full scan may take.
 const GOAL_MS: f64 = 0.5;
@@ -132,7 +176,7 @@ const GOAL_MS: f64 = 0.5;
 /// Ours and the other crate's by turns, so that what drifts drifts for both.
 fn ratio() {
     const TURNS: usize = 200;
-    let scan = turn(100);
+    let scan = turn(Model::Vlp32c, 100);
     let wire = scan.encode();
     let mut converter = Converter::new(Convention::Precise);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

@@ -3,30 +3,24 @@ use lidar_messages::{Datatype, PointCloud2, PointField, VelodyneScan};
 use thiserror::Error;
 
 use crate::{
-    packet::{PacketError, PacketView, ReturnMode},
-    vlp32c::{
-        AZIMUTH_OFFSET, BEAM_ORIGIN, BLOCKS, CHANNELS, DISTANCE_UNIT, ELEVATION,
-        FIRING_CYCLE_NANOS, FULL_TURN, MAX_AZIMUTH_OFFSET, PAIR_NANOS, RING,
-    },
+    continuity::advance,
+    model::{Geometry, MAX_AZIMUTH_OFFSET, Model},
+    packet::{BLOCKS, FULL_TURN, PacketError, PacketView, ReturnMode, SLOTS},
 };
 
 /// Bytes of a point in a converted cloud: `x`, `y`, `z` and `intensity` as `f32`, `ring` as
 /// `u16`, `time` as `f32`, without padding.
 pub const POINT_STEP: usize = 22;
 
-/// Fastest plausible advance from firing to firing, in hundredths of a degree: 1,500 rpm, where
-/// the sensor does at most 1,200.
-const MAX_STEP: u16 = 50;
-
-const PAIRS: usize = CHANNELS / 2;
-
 /// Which of two common readings of the sensor's angles a cloud follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Convention {
-    /// As the ROS driver `velodyne_pointcloud`: all lasers of a block at the azimuth of the
-    /// block, all beams from one origin.
+    /// As the ROS driver `velodyne_pointcloud`. VLP-32C and HDL-32E: all lasers of a block at the
+    /// azimuth of the block, all beams from one origin. VLP-16: the rotor turns on while the lasers
+    /// fire, and beams are moved across their direction to their own origin; to 0.01 degree and
+    /// 0.1 mm, as the driver takes the step of every block where the median is taken here.
     RosCompat,
-    /// As the sensor measures: the rotor turns on while the pairs fire, and tilted beams leave
+    /// As the sensor measures: the rotor turns on while the lasers fire, and tilted beams leave
     /// the sensor at their own height. Azimuths are rounded to 0.01 degree.
     Precise,
 }
@@ -47,7 +41,7 @@ pub enum Layout {
     /// One row of the returns there were; dense.
     #[default]
     Returns,
-    /// A row for every block and a column for every ring, NaN where nothing returned; as the
+    /// A row for every firing of all lasers and a column for every ring, NaN where nothing returned; as the
     /// ROS driver's organised clouds.
     Organised,
 }
@@ -88,42 +82,83 @@ pub struct Point {
 /// the next is converted, as in a loop that sends one at a time, no memory is allocated for points.
 #[derive(Debug)]
 pub struct Converter {
-    convention: Convention,
     equal_pairs: EqualPairs,
     layout: Layout,
     /// Cosine and negative sine by azimuth, from `-MAX_AZIMUTH_OFFSET` to past a full turn.
     rotation: Box<[[f32; 2]]>,
-    lasers: Lasers,
+    lasers: Box<[Lasers; Model::ALL.len()]>,
     buffer: BytesMut,
 }
 
-/// Constants of the lasers in the form the inner loop reads.
+/// Constants of a model's slots in the form the inner loop reads.
 #[derive(Debug)]
 struct Lasers {
+    geometry: &'static Geometry,
     /// Level part of one distance unit, in metres.
-    level: [f32; CHANNELS],
+    level: [f32; SLOTS],
+    /// Level distance of the beam's origin from the axis, in metres.
+    reach: [f32; SLOTS],
     /// Upward part of one distance unit, in metres.
-    upward: [f32; CHANNELS],
+    upward: [f32; SLOTS],
     /// Height of the beam's origin, in metres.
-    height: [f32; CHANNELS],
-    /// Seconds from the start of the firing.
-    time: [f32; CHANNELS],
+    height: [f32; SLOTS],
+    /// Seconds from the start of the block.
+    time: [f32; SLOTS],
+    /// Whether the rotor turns on while a block is fired.
+    interpolate: bool,
+    /// Place in the rows of an organised cloud.
+    place: [usize; SLOTS],
+}
+
+impl Lasers {
+    fn new(model: Model, convention: Convention) -> Self {
+        let geometry = model.geometry();
+        let unit = f64::from(geometry.distance_unit);
+        let angle = |slot: usize| geometry.elevation[slot].to_radians();
+        let offset = |slot: usize| -geometry.beam_origin * angle(slot).tan();
+        // The driver has no offsets for the other models.
+        let ros_offset = |slot: usize| match model {
+            Model::Vlp16 => offset(slot),
+            Model::Vlp32c | Model::Hdl32e => 0.0,
+        };
+        Self {
+            geometry,
+            level: std::array::from_fn(|slot| (unit * angle(slot).cos()) as f32),
+            reach: std::array::from_fn(|slot| match convention {
+                Convention::RosCompat => (-ros_offset(slot) * angle(slot).sin()) as f32,
+                Convention::Precise => 0.0,
+            }),
+            upward: std::array::from_fn(|slot| (unit * angle(slot).sin()) as f32),
+            height: std::array::from_fn(|slot| match convention {
+                Convention::RosCompat => (ros_offset(slot) * angle(slot).cos()) as f32,
+                Convention::Precise => offset(slot) as f32,
+            }),
+            time: geometry.fired_nanos.map(|nanos| nanos as f32 * 1e-9),
+            interpolate: convention == Convention::Precise || model == Model::Vlp16,
+            place: std::array::from_fn(|slot| {
+                let firing = slot / geometry.lasers;
+                firing * geometry.lasers + usize::from(geometry.ring[slot])
+            }),
+        }
+    }
 }
 
 /// The returns of one block. Lanes without a return hold the origin.
-struct Firing<'a> {
-    returns: &'a [[u8; 3]; CHANNELS],
-    x: [f32; CHANNELS],
-    y: [f32; CHANNELS],
-    z: [f32; CHANNELS],
-    time: [f32; CHANNELS],
-    valid: [bool; CHANNELS],
+struct Block<'a> {
+    lasers: &'a Lasers,
+    returns: &'a [[u8; 3]; SLOTS],
+    x: [f32; SLOTS],
+    y: [f32; SLOTS],
+    z: [f32; SLOTS],
+    time: [f32; SLOTS],
+    valid: [bool; SLOTS],
 }
 
 impl Converter {
     /// A converter to clouds of returns, with equal pairs merged.
     pub fn new(convention: Convention) -> Self {
-        let margin = usize::from(MAX_STEP);
+        let fastest = Model::ALL.map(|model| model.geometry().max_step());
+        let margin = usize::from(fastest.into_iter().fold(0, u16::max));
         let entries = usize::from(FULL_TURN) + 2 * MAX_AZIMUTH_OFFSET as usize + margin;
         let rotation = (0..entries)
             .map(|entry| {
@@ -132,19 +167,8 @@ impl Converter {
                 [cos as f32, -sin as f32]
             })
             .collect();
-        let angle = |channel: usize| ELEVATION[channel].to_radians();
-        let unit = f64::from(DISTANCE_UNIT);
-        let lasers = Lasers {
-            level: std::array::from_fn(|channel| (unit * angle(channel).cos()) as f32),
-            upward: std::array::from_fn(|channel| (unit * angle(channel).sin()) as f32),
-            height: std::array::from_fn(|channel| match convention {
-                Convention::RosCompat => 0.0,
-                Convention::Precise => (-BEAM_ORIGIN * angle(channel).tan()) as f32,
-            }),
-            time: std::array::from_fn(|channel| (PAIR_NANOS * (channel / 2) as u64) as f32 * 1e-9),
-        };
+        let lasers = Box::new(Model::ALL.map(|model| Lasers::new(model, convention)));
         Self {
-            convention,
             equal_pairs: EqualPairs::default(),
             layout: Layout::default(),
             rotation,
@@ -174,9 +198,10 @@ impl Converter {
     ///
     /// # Errors
     ///
-    /// If a packet is not a good VLP-32C data packet. Nothing is converted in part.
+    /// If a packet is not a good data packet, or of another [`Model`] than those before it. Nothing is
+    /// converted in part.
     pub fn convert(&mut self, scan: &VelodyneScan) -> Result<PointCloud2, ConvertError> {
-        let slots = scan.packets.len() * BLOCKS * CHANNELS;
+        let slots = scan.packets.len() * BLOCKS * SLOTS;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.reserve(slots * POINT_STEP);
@@ -189,7 +214,7 @@ impl Converter {
         let is_dense = converted?;
         let columns = match self.layout {
             Layout::Returns => data.len() / POINT_STEP,
-            Layout::Organised => CHANNELS,
+            Layout::Organised => columns(scan),
         };
         Ok(cloud(scan, data, columns, is_dense))
     }
@@ -200,10 +225,10 @@ impl Converter {
     ///
     /// As [`convert`](Self::convert); the points before the bad packet have been appended.
     pub fn points(&self, scan: &VelodyneScan, points: &mut Vec<Point>) -> Result<(), ConvertError> {
-        points.reserve(scan.packets.len() * BLOCKS * CHANNELS);
-        self.for_each_firing(scan, |firing| {
-            let lanes = (0..CHANNELS).filter(|&channel| firing.valid[channel]);
-            points.extend(lanes.map(|channel| firing.point(channel)));
+        points.reserve(scan.packets.len() * BLOCKS * SLOTS);
+        self.for_each_block(scan, |block| {
+            let valid = (0..SLOTS).filter(|&slot| block.valid[slot]);
+            points.extend(valid.map(|slot| block.point(slot)));
         })
     }
 
@@ -215,12 +240,12 @@ impl Converter {
         // Staged on the stack so that the copy, not each point, checks for room. Every lane is
         // written and the next one overwrites it if there was no return: a branch would be
         // mispredicted too often.
-        let mut stage = [[0; POINT_STEP]; CHANNELS + 1];
-        self.for_each_firing(scan, |firing| {
+        let mut stage = [[0; POINT_STEP]; SLOTS + 1];
+        self.for_each_block(scan, |block| {
             let mut used = 0;
-            for channel in 0..CHANNELS {
-                stage[used] = firing.record(channel);
-                used += usize::from(firing.valid[channel]);
+            for slot in 0..SLOTS {
+                stage[used] = block.record(slot);
+                used += usize::from(block.valid[slot]);
             }
             buffer.extend_from_slice(stage[..used].as_flattened());
         })
@@ -233,37 +258,40 @@ impl Converter {
         buffer: &mut BytesMut,
     ) -> Result<bool, ConvertError> {
         let mut complete = true;
-        let mut row = [[0; POINT_STEP]; CHANNELS];
-        self.for_each_firing(scan, |firing| {
-            for channel in 0..CHANNELS {
-                let mut record = firing.record(channel);
-                if !firing.valid[channel] {
+        let mut rows = [[0; POINT_STEP]; SLOTS];
+        self.for_each_block(scan, |block| {
+            for slot in 0..SLOTS {
+                let mut record = block.record(slot);
+                if !block.valid[slot] {
                     complete = false;
                     let nan = f32::NAN.to_le_bytes();
                     for value in record[..12].as_chunks_mut().0 {
                         *value = nan;
                     }
                 }
-                row[usize::from(RING[channel])] = record;
+                rows[block.lasers.place[slot]] = record;
             }
-            buffer.extend_from_slice(row.as_flattened());
+            buffer.extend_from_slice(rows.as_flattened());
         })?;
         Ok(complete)
     }
 
-    fn for_each_firing(
+    fn for_each_block(
         &self,
         scan: &VelodyneScan,
-        mut visit: impl FnMut(&Firing<'_>),
+        mut visit: impl FnMut(&Block<'_>),
     ) -> Result<(), ConvertError> {
         let start = scan.header.stamp.as_nanos();
         let packets = scan.packets.len();
+        let mut before = None;
         for (number, packet) in scan.packets.iter().enumerate() {
-            let view = PacketView::new(packet.data).map_err(|reason| ConvertError {
-                packet: number,
-                packets,
-                reason,
-            })?;
+            let view = PacketView::new(packet.data)
+                .and_then(|view| view.follows(&mut before))
+                .map_err(|reason| ConvertError {
+                    packet: number,
+                    packets,
+                    reason,
+                })?;
             let stamp = packet.stamp.as_nanos();
             let offset = stamp.abs_diff(start) as f64 * 1e-9;
             let offset = if stamp < start { -offset } else { offset };
@@ -276,106 +304,110 @@ impl Converter {
         &self,
         packet: &PacketView<'_>,
         offset: f64,
-        visit: &mut impl FnMut(&Firing<'_>),
+        visit: &mut impl FnMut(&Block<'_>),
     ) {
         let per_firing = packet.return_mode().blocks_per_firing();
         let merge =
             packet.return_mode() == ReturnMode::Dual && self.equal_pairs == EqualPairs::Merge;
-        let lanes = self.rotation_lanes(packet);
-        for block in 0..BLOCKS {
-            let firing = (block / per_firing) as u64;
-            let start = (offset + (firing * FIRING_CYCLE_NANOS) as f64 * 1e-9) as f32;
-            let rotation = &self.rotation[usize::from(packet.azimuth(block))..];
-            let mut firing = self.firing(packet.returns(block), rotation, &lanes, start);
-            if merge && block % 2 == 1 {
-                firing.drop_repeated(packet.returns(block - 1));
+        let lasers = &self.lasers[packet.model() as usize];
+        let lanes = rotation_lanes(lasers, packet);
+        for number in 0..BLOCKS {
+            let cycle = (number / per_firing) as u64 * lasers.geometry.block_nanos;
+            let start = (offset + cycle as f64 * 1e-9) as f32;
+            let rotation = &self.rotation[usize::from(packet.azimuth(number))..];
+            let mut block = Block::new(lasers, packet.returns(number), rotation, &lanes, start);
+            if merge && number % 2 == 1 {
+                block.drop_repeated(packet.returns(number - 1));
             }
-            visit(&firing);
+            visit(&block);
         }
     }
+}
 
-    /// Where the lasers find their sine, relative to the azimuth of a block.
-    fn rotation_lanes(&self, packet: &PacketView<'_>) -> [usize; CHANNELS] {
-        let turned: [u16; PAIRS] = match self.convention {
-            Convention::RosCompat => [0; PAIRS],
-            Convention::Precise => {
-                let step = u64::from(median_step(packet));
-                std::array::from_fn(|pair| {
-                    let part = step * pair as u64 * PAIR_NANOS;
-                    ((part + FIRING_CYCLE_NANOS / 2) / FIRING_CYCLE_NANOS) as u16
-                })
-            }
-        };
-        std::array::from_fn(|channel| {
-            let offset = MAX_AZIMUTH_OFFSET + AZIMUTH_OFFSET[channel];
-            usize::from(offset.unsigned_abs() + turned[channel / 2])
-        })
-    }
+/// Where the slots find their sine, relative to the azimuth of a block.
+fn rotation_lanes(lasers: &Lasers, packet: &PacketView<'_>) -> [usize; SLOTS] {
+    let geometry = lasers.geometry;
+    let step = if lasers.interpolate {
+        u64::from(median_step(packet))
+    } else {
+        0
+    };
+    std::array::from_fn(|slot| {
+        let part = step * geometry.fired_nanos[slot] + geometry.block_nanos / 2;
+        let offset = MAX_AZIMUTH_OFFSET + geometry.azimuth_offset[slot];
+        // The rotor turns by less than a step within a block.
+        usize::from(offset.unsigned_abs()) + (part / geometry.block_nanos) as usize
+    })
+}
 
+impl<'a> Block<'a> {
     #[inline]
-    fn firing<'a>(
-        &self,
-        returns: &'a [[u8; 3]; CHANNELS],
+    fn new(
+        lasers: &'a Lasers,
+        returns: &'a [[u8; 3]; SLOTS],
         rotation: &[[f32; 2]],
-        lanes: &[usize; CHANNELS],
+        lanes: &[usize; SLOTS],
         start: f32,
-    ) -> Firing<'a> {
+    ) -> Self {
         let Lasers {
             level,
+            reach,
             upward,
             height,
             time,
-        } = &self.lasers;
-        let distance: [u16; CHANNELS] =
+            ..
+        } = lasers;
+        let distance: [u16; SLOTS] =
             std::array::from_fn(|lane| u16::from_le_bytes([returns[lane][0], returns[lane][1]]));
         let units = distance.map(f32::from);
-        let direction: [[f32; 2]; CHANNELS] = lanes.map(|lane| rotation[lane]);
-        Firing {
+        let direction: [[f32; 2]; SLOTS] = lanes.map(|lane| rotation[lane]);
+        let ahead: [f32; SLOTS] =
+            std::array::from_fn(|lane| units[lane] * level[lane] + reach[lane]);
+        Self {
+            lasers,
             returns,
-            x: std::array::from_fn(|lane| units[lane] * level[lane] * direction[lane][0]),
-            y: std::array::from_fn(|lane| units[lane] * level[lane] * direction[lane][1]),
+            x: std::array::from_fn(|lane| ahead[lane] * direction[lane][0]),
+            y: std::array::from_fn(|lane| ahead[lane] * direction[lane][1]),
             z: std::array::from_fn(|lane| units[lane] * upward[lane] + height[lane]),
             time: time.map(|time| start + time),
             valid: distance.map(|distance| distance != 0),
         }
     }
-}
 
-impl Firing<'_> {
     /// Leaves out what the other block of a dual return has at the same distance.
-    fn drop_repeated(&mut self, other: &[[u8; 3]; CHANNELS]) {
+    fn drop_repeated(&mut self, other: &[[u8; 3]; SLOTS]) {
         let pairs = self.returns.iter().zip(other);
         for (valid, (ours, theirs)) in self.valid.iter_mut().zip(pairs) {
             *valid &= ours[..2] != theirs[..2];
         }
     }
 
-    fn point(&self, channel: usize) -> Point {
+    fn point(&self, slot: usize) -> Point {
         Point {
-            x: self.x[channel],
-            y: self.y[channel],
-            z: self.z[channel],
-            intensity: self.returns[channel][2],
-            ring: RING[channel],
-            time: self.time[channel],
+            x: self.x[slot],
+            y: self.y[slot],
+            z: self.z[slot],
+            intensity: self.returns[slot][2],
+            ring: self.lasers.geometry.ring[slot],
+            time: self.time[slot],
         }
     }
 
     #[inline]
-    fn record(&self, channel: usize) -> [u8; POINT_STEP] {
+    fn record(&self, slot: usize) -> [u8; POINT_STEP] {
         let mut record = [0; POINT_STEP];
-        let intensity = f32::from(self.returns[channel][2]);
-        record[..4].copy_from_slice(&self.x[channel].to_le_bytes());
-        record[4..8].copy_from_slice(&self.y[channel].to_le_bytes());
-        record[8..12].copy_from_slice(&self.z[channel].to_le_bytes());
+        let intensity = f32::from(self.returns[slot][2]);
+        record[..4].copy_from_slice(&self.x[slot].to_le_bytes());
+        record[4..8].copy_from_slice(&self.y[slot].to_le_bytes());
+        record[8..12].copy_from_slice(&self.z[slot].to_le_bytes());
         record[12..16].copy_from_slice(&intensity.to_le_bytes());
-        record[16..18].copy_from_slice(&RING[channel].to_le_bytes());
-        record[18..].copy_from_slice(&self.time[channel].to_le_bytes());
+        record[16..18].copy_from_slice(&self.lasers.geometry.ring[slot].to_le_bytes());
+        record[18..].copy_from_slice(&self.time[slot].to_le_bytes());
         record
     }
 }
 
-/// The rotor's advance from firing to firing, in hundredths of a degree.
+/// The rotor's advance from block to block, in hundredths of a degree.
 ///
 /// The median, since a sensor limited to a field of view jumps over the rest inside a packet, and
 /// a mean would spread that jump over its points. 0 if even the median is no rotor's.
@@ -386,14 +418,14 @@ fn median_step(packet: &PacketView<'_>) -> u16 {
     for (number, step) in steps[..count].iter_mut().enumerate() {
         let from = packet.azimuth(number * stride);
         let to = packet.azimuth((number + 1) * stride);
-        *step = if to >= from {
-            to - from
-        } else {
-            FULL_TURN - (from - to)
-        };
+        *step = advance(from, to);
     }
     let (_, median, _) = steps[..count].select_nth_unstable(count / 2);
-    if *median <= MAX_STEP { *median } else { 0 }
+    if *median <= packet.model().geometry().max_step() {
+        *median
+    } else {
+        0
+    }
 }
 
 fn cloud(scan: &VelodyneScan, data: Bytes, columns: usize, is_dense: bool) -> PointCloud2 {
@@ -411,6 +443,17 @@ fn cloud(scan: &VelodyneScan, data: Bytes, columns: usize, is_dense: bool) -> Po
         data,
         is_dense,
     }
+}
+
+/// Points in a row of an organised cloud.
+fn columns(scan: &VelodyneScan) -> usize {
+    let first = scan.packets.iter().next();
+    // The scan was converted, so its packets are good; without any there is no row to be long.
+    let model = first.and_then(|packet| PacketView::new(packet.data).ok());
+    model
+        .map_or_else(Model::default, |view| view.model())
+        .geometry()
+        .lasers
 }
 
 fn fields() -> Vec<PointField> {

@@ -1,5 +1,5 @@
-//! The Velodyne VLP-32C: its packets, turns made of them, point clouds made of those, and where
-//! scans come from.
+//! Velodyne lidars: their packets, turns made of them, point clouds made of those, and where scans
+//! come from. Which sensors is said by [`Model`].
 //!
 //! ```
 //! use lidar_sensor::{Convention, Converter, downsample, source::SourceSpec};
@@ -18,16 +18,21 @@
 //! ```
 
 mod capture;
+mod continuity;
 mod convert;
 mod downsample;
+mod model;
 mod packet;
 mod random;
 pub mod source;
 mod turn;
-pub mod vlp32c;
 
 pub use capture::{Capture, CaptureError, Content, Frame};
 pub use convert::{Convention, ConvertError, Converter, EqualPairs, Layout, POINT_STEP, Point};
 pub use downsample::{PercentError, downsample};
-pub use packet::{Block, Packet, PacketError, PacketView, Return, ReturnMode};
+pub use model::{Geometry, Model, ModelError};
+pub use packet::{
+    BLOCKS, Block, DATA_PORT, FULL_TURN, PACKET_LEN, POSITION_PACKET_LEN, POSITION_PORT, Packet,
+    PacketError, PacketView, Return, ReturnMode, SLOTS,
+};
 pub use turn::{FRAME_ID, MAX_PACKETS, Turn, TurnAssembler};

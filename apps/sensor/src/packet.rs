@@ -1,8 +1,29 @@
 use thiserror::Error;
 
-use crate::vlp32c::{BLOCKS, CHANNELS, FULL_TURN, PACKET_LEN, PRODUCT};
+use crate::model::Model;
 
-const BLOCK_LEN: usize = 4 + 3 * CHANNELS;
+/// Blocks in a data packet.
+pub const BLOCKS: usize = 12;
+
+/// Returns in a block.
+pub const SLOTS: usize = 32;
+
+/// Bytes of a data packet.
+pub const PACKET_LEN: usize = 1206;
+
+/// Bytes of the position packet that a sensor sends beside its data.
+pub const POSITION_PACKET_LEN: usize = 512;
+
+/// UDP port of data packets unless set otherwise.
+pub const DATA_PORT: u16 = 2368;
+
+/// UDP port of position packets unless set otherwise.
+pub const POSITION_PORT: u16 = 8308;
+
+/// Azimuths are counted in hundredths of a degree, clockwise seen from above, 0 is forward.
+pub const FULL_TURN: u16 = 36_000;
+
+const BLOCK_LEN: usize = 4 + 3 * SLOTS;
 const BLOCK_FLAG: [u8; 2] = [0xff, 0xee];
 
 /// Which return of a pulse the sensor reports.
@@ -28,20 +49,20 @@ impl ReturnMode {
     }
 }
 
-/// Why bytes are no VLP-32C data packet.
+/// Why bytes are no data packet of a [`Model`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PacketError {
     /// Of another length.
-    #[error("a packet has {len} B; a VLP-32C data packet has {PACKET_LEN} B")]
+    #[error("a packet has {len} B; a data packet has {PACKET_LEN} B")]
     Length {
         /// Bytes received.
         len: usize,
     },
     /// From another Velodyne sensor.
     #[error(
-        "the packet is from a {name} (product byte {product:#04x}); only the VLP-32C \
-         ({PRODUCT:#04x}) is supported"
+        "the packet is from a {name} (product byte {product:#04x}); VLP-32C, VLP-16 and HDL-32E \
+         are supported"
     )]
     ForeignModel {
         /// Its name.
@@ -50,13 +71,24 @@ pub enum PacketError {
         product: u8,
     },
     /// With a product byte no sensor known here has.
-    #[error("product byte {product:#04x} is unknown; the VLP-32C has {PRODUCT:#04x}")]
+    #[error(
+        "product byte {product:#04x} is unknown; VLP-32C (0x28), VLP-16 (0x22) and HDL-32E (0x21) \
+         are supported"
+    )]
     UnknownModel {
         /// The byte.
         product: u8,
     },
+    /// From another sensor than the packets before it.
+    #[error("the packet is from a {model}, those before it are from a {before}; give one sensor")]
+    MixedModels {
+        /// The packet's model.
+        model: Model,
+        /// The model of the others.
+        before: Model,
+    },
     /// With a return mode that is not defined.
-    #[error("return mode {mode:#04x} is unknown; the VLP-32C has 0x37, 0x38 and 0x39")]
+    #[error("return mode {mode:#04x} is unknown; sensors have 0x37, 0x38 and 0x39")]
     ReturnMode {
         /// The byte.
         mode: u8,
@@ -79,10 +111,8 @@ pub enum PacketError {
     },
 }
 
-fn model_name(product: u8) -> Option<&'static str> {
+fn foreign_name(product: u8) -> Option<&'static str> {
     Some(match product {
-        0x21 => "HDL-32E",
-        0x22 => "VLP-16 (Puck)",
         0x24 => "VLP-16 Hi-Res (Puck Hi-Res)",
         0x31 => "Velarray",
         0xa1 => "VLS-128 (Alpha Prime)",
@@ -96,6 +126,7 @@ pub struct PacketView<'a> {
     blocks: &'a [[u8; BLOCK_LEN]; BLOCKS],
     timestamp_us: u32,
     return_mode: ReturnMode,
+    model: Model,
 }
 
 impl<'a> PacketView<'a> {
@@ -103,7 +134,7 @@ impl<'a> PacketView<'a> {
     ///
     /// # Errors
     ///
-    /// The first thing that is not as in a VLP-32C data packet.
+    /// The first thing that is not as in a data packet of a [`Model`].
     pub fn new(data: &'a [u8]) -> Result<Self, PacketError> {
         let data: &[u8; PACKET_LEN] = data
             .try_into()
@@ -113,12 +144,10 @@ impl<'a> PacketView<'a> {
         let &[t0, t1, t2, t3, mode, product] = tail else {
             unreachable!("12 blocks leave 6 of 1206 B")
         };
-        if product != PRODUCT {
-            return Err(match model_name(product) {
-                Some(name) => PacketError::ForeignModel { name, product },
-                None => PacketError::UnknownModel { product },
-            });
-        }
+        let model = Model::from_product(product).ok_or_else(|| match foreign_name(product) {
+            Some(name) => PacketError::ForeignModel { name, product },
+            None => PacketError::UnknownModel { product },
+        })?;
         let return_mode = match mode {
             0x37 => ReturnMode::Strongest,
             0x38 => ReturnMode::Last,
@@ -130,6 +159,7 @@ impl<'a> PacketView<'a> {
             blocks,
             timestamp_us,
             return_mode,
+            model,
         };
         for (block, &[first, second, ..]) in blocks.iter().enumerate() {
             let found = [first, second];
@@ -142,6 +172,22 @@ impl<'a> PacketView<'a> {
             }
         }
         Ok(packet)
+    }
+
+    /// Passes on the packet if it is from the same model as those before, which `before` keeps.
+    pub(crate) fn follows(self, before: &mut Option<Model>) -> Result<Self, PacketError> {
+        match *before.get_or_insert(self.model) {
+            before if before == self.model => Ok(self),
+            before => Err(PacketError::MixedModels {
+                model: self.model,
+                before,
+            }),
+        }
+    }
+
+    /// What sent it.
+    pub fn model(&self) -> Model {
+        self.model
     }
 
     /// Microseconds past the hour on the sensor's clock, when the first block was fired.
@@ -163,8 +209,8 @@ impl<'a> PacketView<'a> {
         u16::from_le_bytes([self.blocks[block][2], self.blocks[block][3]])
     }
 
-    /// Returns of a block in firing order: two bytes of distance and one of reflectivity each.
-    pub(crate) fn returns(&self, block: usize) -> &'a [[u8; 3]; CHANNELS] {
+    /// Returns of a block, slot by slot: two bytes of distance and one of reflectivity each.
+    pub(crate) fn returns(&self, block: usize) -> &'a [[u8; 3]; SLOTS] {
         let (returns, _) = self.blocks[block][4..].as_chunks::<3>();
         returns.try_into().expect("96 B hold 32 returns of 3 B")
     }
@@ -173,7 +219,7 @@ impl<'a> PacketView<'a> {
 /// What one laser measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Return {
-    /// In units of 4 mm; 0 is no return.
+    /// In units of [`Geometry::distance_unit`](crate::Geometry::distance_unit); 0 is no return.
     pub distance: u16,
     /// 0 to 100 diffuse, 101 to 255 retroreflective.
     pub reflectivity: u8,
@@ -184,13 +230,15 @@ pub struct Return {
 pub struct Block {
     /// In hundredths of a degree, less than [`FULL_TURN`].
     pub azimuth: u16,
-    /// In firing order.
-    pub returns: [Return; CHANNELS],
+    /// Slot by slot.
+    pub returns: [Return; SLOTS],
 }
 
 /// A data packet taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
+    /// What sends it.
+    pub model: Model,
     /// In the order they were fired.
     pub blocks: [Block; BLOCKS],
     /// Microseconds past the hour on the sensor's clock, when the first block was fired.
@@ -217,6 +265,7 @@ impl Packet {
                 }),
         };
         Ok(Self {
+            model: view.model,
             blocks: std::array::from_fn(block),
             timestamp_us: view.timestamp_us,
             return_mode: view.return_mode,
@@ -238,7 +287,7 @@ impl Packet {
         }
         tail[..4].copy_from_slice(&self.timestamp_us.to_le_bytes());
         tail[4] = self.return_mode as u8;
-        tail[5] = PRODUCT;
+        tail[5] = self.model.product();
         data
     }
 }

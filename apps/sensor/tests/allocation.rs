@@ -11,7 +11,7 @@ use std::{
 use capture_file::CaptureFile;
 use lidar_messages::{Header, Packets, Time, VelodyneScan};
 use lidar_sensor::{
-    Capture, CaptureError, Convention, Converter, Layout as CloudLayout, ReturnMode,
+    Capture, CaptureError, Convention, Converter, Layout as CloudLayout, Model, ReturnMode,
 };
 
 thread_local! {
@@ -50,8 +50,12 @@ fn allocations<T>(work: impl FnOnce() -> T) -> (T, usize, usize) {
 
 /// A turn in which every slot has a return.
 fn scan(packets: usize) -> VelodyneScan {
+    scan_of(Model::Vlp32c, packets)
+}
+
+fn scan_of(model: Model, packets: usize) -> VelodyneScan {
     let mut builder = Packets::builder(packets);
-    for data in capture_file::packets(ReturnMode::Strongest, 19.87, packets) {
+    for data in capture_file::packets_of(model, ReturnMode::Strongest, 19.87, packets) {
         builder.push(Time::default(), &data);
     }
     VelodyneScan {
@@ -63,13 +67,15 @@ fn scan(packets: usize) -> VelodyneScan {
 #[test]
 fn allocations_do_not_grow_with_the_points() {
     for layout in [CloudLayout::Returns, CloudLayout::Organised] {
-        let count = |packets| {
-            let scan = scan(packets);
-            let mut converter = Converter::new(Convention::Precise).with_layout(layout);
-            allocations(|| converter.convert(&scan).unwrap()).1
-        };
-        assert_eq!(count(1), count(151));
-        assert!(count(151) <= 3, "{} allocations", count(151));
+        for model in Model::ALL {
+            let count = |packets| {
+                let scan = scan_of(model, packets);
+                let mut converter = Converter::new(Convention::Precise).with_layout(layout);
+                allocations(|| converter.convert(&scan).unwrap()).1
+            };
+            assert_eq!(count(1), count(151), "{model}");
+            assert!(count(151) <= 3, "{model}: {} allocations", count(151));
+        }
     }
 }
 

@@ -5,13 +5,11 @@ mod capture_file;
 
 use std::fs;
 
-use capture_file::{STEP_600_RPM, packets, read, real_recording, scans};
+use capture_file::{PACKET_NANOS, STEP_600_RPM, packets, read, real_recording, scans};
 use lidar_messages::{CloudPoint, Header, Packets, PointCloud2, Time, VelodyneScan};
 use lidar_sensor::{
-    Convention, Converter, EqualPairs, Layout, Packet, PacketError, Point, Return, ReturnMode,
-    downsample,
-    source::RecordingConfig,
-    vlp32c::{ELEVATION, PACKET_NANOS, RING},
+    Convention, Converter, EqualPairs, Layout, Model, Packet, PacketError, Point, Return,
+    ReturnMode, downsample, source::RecordingConfig,
 };
 
 const BOTH: [Convention; 2] = [Convention::RosCompat, Convention::Precise];
@@ -135,7 +133,9 @@ fn a_unit_is_four_millimetres() {
     for point in points(&Converter::new(Convention::RosCompat), &turn()) {
         assert!((range(&point) - 10.0).abs() < 0.0005, "{point:?}");
     }
-    let mut rings: Vec<_> = RING.iter().copied().zip(ELEVATION).collect();
+    let geometry = Model::Vlp32c.geometry();
+    let rings = geometry.ring.iter().copied();
+    let mut rings: Vec<_> = rings.zip(geometry.elevation).collect();
     rings.sort_by_key(|(ring, _)| *ring);
     assert!(rings.iter().map(|(ring, _)| usize::from(*ring)).eq(0..32));
     assert!(rings.windows(2).all(|pair| pair[0].1 < pair[1].1));
@@ -233,6 +233,7 @@ fn doubled(scan: &VelodyneScan) -> VelodyneScan {
         let single = Packet::decode(packet.data).unwrap();
         for half in 0..2 {
             let dual = Packet {
+                model: Model::Vlp32c,
                 blocks: std::array::from_fn(|block| single.blocks[6 * half + block / 2]),
                 return_mode: ReturnMode::Dual,
                 ..single.clone()
@@ -296,7 +297,7 @@ fn distinct_pairs_of_dual_returns_are_two_points() {
     assert_eq!(points.len(), 6 * 32 + 1 - 1);
     let far: Vec<_> = points.iter().filter(|point| range(point) > 15.0).collect();
     assert_eq!(far.len(), 1);
-    assert_eq!(far[0].ring, RING[3]);
+    assert_eq!(far[0].ring, Model::Vlp32c.geometry().ring[3]);
 }
 
 #[test]
@@ -386,7 +387,11 @@ fn a_turn_without_returns_is_a_cloud_without_points() {
 #[test]
 fn other_models_are_refused_by_name_and_place() {
     let mut data: Vec<_> = packets(ReturnMode::Strongest, STEP_600_RPM, 3).collect();
-    for (product, name) in [(0x22, "VLP-16"), (0x21, "HDL-32E"), (0xa1, "VLS-128")] {
+    for (product, name) in [
+        (0x24, "VLP-16 Hi-Res"),
+        (0x31, "Velarray"),
+        (0xa1, "VLS-128"),
+    ] {
         data[1][1205] = product;
         let error = Converter::new(Convention::Precise)
             .convert(&scan(data.clone()))

@@ -116,8 +116,9 @@ fn any_packet() -> impl Strategy<Value = [u8; 1206]> {
         proptest::collection::vec(any::<u8>(), 1206),
         proptest::bool::weighted(0.9),
         0x37..=0x39u8,
+        prop::sample::select(vec![0x28, 0x28, 0x28, 0x22, 0x21u8]),
     )
-        .prop_map(|(bytes, framed, mode)| {
+        .prop_map(|(bytes, framed, mode, product)| {
             let mut packet: [u8; 1206] = bytes.try_into().unwrap();
             if framed {
                 for block in packet[..1200].as_chunks_mut::<100>().0 {
@@ -125,7 +126,7 @@ fn any_packet() -> impl Strategy<Value = [u8; 1206]> {
                     let azimuth = u16::from_le_bytes([block[2], block[3]]) % 36_000;
                     block[2..4].copy_from_slice(&azimuth.to_le_bytes());
                 }
-                packet[1204..].copy_from_slice(&[mode, 0x28]);
+                packet[1204..].copy_from_slice(&[mode, product]);
             }
             packet
         })

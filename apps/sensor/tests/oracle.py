@@ -1,6 +1,6 @@
 """Records what the Python package velodyne-decoder makes of synthetic packets.
 
-Run from this directory with velodyne-decoder installed (3.0.0 was used); it writes oracle/*.bin:
+Run from this directory with velodyne-decoder installed (3.1.0 was used); it writes oracle/*.bin:
 
     u32 packets, u32 points, packets x 1206 B, points x (f32 x, y, z, intensity; u32 ring)
 
@@ -14,8 +14,10 @@ import struct
 import numpy
 import velodyne_decoder
 
-CYCLE = 55.296e-6
 DUAL = 0x39
+VLP_32C, VLP_16, HDL_32E = 0x28, 0x22, 0x21
+# Seconds of a block.
+CYCLE = {VLP_32C: 55.296e-6, VLP_16: 110.592e-6, HDL_32E: 46.08e-6}
 
 
 def packet(random, azimuth, step, mode):
@@ -39,17 +41,18 @@ def packet(random, azimuth, step, mode):
     return bytes(data)
 
 
-def record(name, mode, rpm, packets):
+def record(name, mode, rpm, packets, product=VLP_32C):
     random = numpy.random.default_rng(7)
-    step = CYCLE * rpm / 60 * 36_000
+    cycle = CYCLE[product]
+    step = cycle * rpm / 60 * 36_000
     firings = 6 if mode == DUAL else 12
     azimuth = 35_900.0
     recorded = []
     vector = velodyne_decoder.PacketVector()
     for number in range(packets):
-        seconds = number * firings * CYCLE
+        seconds = number * firings * cycle
         data = packet(random, azimuth, step, mode)
-        data += struct.pack("<IBB", 1_000_000 + round(seconds * 1e6), mode, 0x28)
+        data += struct.pack("<IBB", 1_000_000 + round(seconds * 1e6), mode, product)
         recorded.append(data)
         vector.append(velodyne_decoder.VelodynePacket(seconds, list(data)))
         # With a rotor that stands still within a packet nothing is interpolated.
@@ -69,3 +72,7 @@ record("strongest-600rpm.bin", 0x37, 600, 3)
 record("last-1200rpm.bin", 0x38, 1_200, 2)
 record("dual-300rpm.bin", DUAL, 300, 3)
 record("strongest-still.bin", 0x37, 0, 3)
+record("vlp16-600rpm.bin", 0x37, 600, 2, VLP_16)
+record("vlp16-dual-1200rpm.bin", DUAL, 1_200, 2, VLP_16)
+record("hdl32e-600rpm.bin", 0x38, 600, 2, HDL_32E)
+record("hdl32e-dual-300rpm.bin", DUAL, 300, 2, HDL_32E)

@@ -6,12 +6,12 @@ mod capture_file;
 use std::fs;
 
 use capture_file::{
-    CaptureFile, STEP_600_RPM, ethernet, ipv4, packets, read, real_recording, scans, udp, write,
+    CaptureFile, PACKET_NANOS, STEP_600_RPM, ethernet, ipv4, packets, read, real_recording, scans,
+    udp, write,
 };
 use lidar_sensor::{
     CaptureError, Packet, PacketError, ReturnMode, Turn,
     source::{Recording, RecordingConfig, SourceError, SourceSpec},
-    vlp32c::PACKET_NANOS,
 };
 use tempfile::TempDir;
 
@@ -160,7 +160,11 @@ fn fragments_and_cut_packets_are_not_decoded() {
 #[test]
 fn other_models_are_refused_by_name() {
     let directory = TempDir::new().unwrap();
-    for (product, name) in [(0x22, "VLP-16"), (0x21, "HDL-32E"), (0xa1, "VLS-128")] {
+    for (product, name) in [
+        (0x24, "VLP-16 Hi-Res"),
+        (0x31, "Velarray"),
+        (0xa1, "VLS-128"),
+    ] {
         let mut packet = packets(ReturnMode::Strongest, STEP_600_RPM, 1)
             .next()
             .unwrap();

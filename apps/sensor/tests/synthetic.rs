@@ -3,9 +3,8 @@
 
 use lidar_messages::PointCloud2;
 use lidar_sensor::{
-    Convention, Converter, PacketView, ReturnMode,
+    Convention, Converter, Model, PacketView, ReturnMode,
     source::{Simulator, SimulatorConfig, SourceSpec, Synthetic},
-    vlp32c::PACKET_NANOS,
 };
 
 fn config(seed: u64) -> SimulatorConfig {
@@ -74,7 +73,10 @@ fn loop_repeats_the_street_and_not_the_time() {
     for (number, pair) in turns.windows(2).enumerate() {
         assert_eq!(pair[0].header.seq, number as u32);
         let last = pair[0].packets.iter().last().unwrap().stamp.as_nanos();
-        assert_eq!(pair[1].header.stamp.as_nanos(), last + PACKET_NANOS);
+        assert_eq!(
+            pair[1].header.stamp.as_nanos(),
+            last + Model::Vlp32c.geometry().packet_nanos()
+        );
     }
     let points = |index: usize| Converter::new(Convention::Precise).convert(&turns[index]);
     let (first, third) = (points(0).unwrap(), points(2).unwrap());

@@ -5,7 +5,7 @@
 //! | text | source |
 //! |---|---|
 //! | `synthetic:SEED` | a street, ray cast once and then repeated |
-//! | `synthetic:SEED?turns=N` | the same with a loop of N turns, 20 unless given |
+//! | `synthetic:SEED?turns=N&model=MODEL` | the same with a loop of N turns, 20 unless given, of a `vlp-32c` unless it is to be a `vlp-16` or `hdl-32e` |
 //! | `pcap:FILE` | a recording, once |
 //! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368 |
 
@@ -40,7 +40,8 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// If a recording cannot be read, holds another sensor, or has no packet of a VLP-32C at all.
+    /// If a recording cannot be read, holds a sensor that is not supported or more than one, or has
+    /// no data packet at all.
     pub fn next_scan(&mut self) -> Result<Option<Turn>, SourceError> {
         match self {
             Self::Synthetic(synthetic) => Ok(Some(synthetic.next_scan())),
@@ -70,6 +71,12 @@ pub struct Statistics {
     pub wrong_size: u64,
     /// Data packets that are damaged.
     pub damaged: u64,
+    /// Data packets that never arrived, by the sensor's clock.
+    pub lost: u64,
+    /// Data packets that arrived after later ones. They are used.
+    pub late: u64,
+    /// Jumps of the sensor's clock, after which lost packets could not be counted.
+    pub clock_steps: u64,
     /// Datagrams to other ports.
     pub other_port: u64,
     /// Frames that hold no datagram, such as ARP and TCP.
@@ -89,6 +96,9 @@ impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} packets in {} turns", self.packets, self.turns)?;
         for (count, what) in [
+            (self.lost, "lost"),
+            (self.late, "late"),
+            (self.clock_steps, "steps of the sensor's clock"),
             (self.position, "position packets"),
             (self.wrong_size, "of wrong size"),
             (self.damaged, "damaged"),
@@ -126,7 +136,7 @@ pub enum SourceError {
         /// Why.
         reason: CaptureError,
     },
-    /// The recording is of another sensor.
+    /// The recording is of a sensor that is not supported, or of two.
     #[error("{}, packet {packet}: {reason}", path.display())]
     Model {
         /// The file.
@@ -138,8 +148,7 @@ pub enum SourceError {
     },
     /// The recording was read to its end and had no data packet.
     #[error(
-        "{} holds no data packet of a VLP-32C on UDP port {port} ({statistics}); check the file \
-         and the port",
+        "{} holds no data packet on UDP port {port} ({statistics}); check the file and the port",
         path.display()
     )]
     Empty {

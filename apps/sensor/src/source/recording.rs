@@ -9,9 +9,9 @@ use lidar_messages::Time;
 use super::{SourceError, Statistics};
 use crate::{
     capture::{Capture, CaptureError, Content},
-    packet::{PacketError, PacketView},
+    model::Model,
+    packet::{DATA_PORT, PACKET_LEN, POSITION_PACKET_LEN, POSITION_PORT, PacketError, PacketView},
     turn::{Turn, TurnAssembler},
-    vlp32c::{DATA_PORT, PACKET_LEN, PACKET_NANOS, POSITION_PACKET_LEN, POSITION_PORT},
 };
 
 /// How a recording is read.
@@ -46,6 +46,8 @@ pub struct Recording {
     capture: Option<Capture<BufReader<File>>>,
     turns: TurnAssembler,
     statistics: Statistics,
+    /// That of the first good packet, and so of all.
+    model: Option<Model>,
     /// Packets used in this pass.
     pass: u64,
     clock: Clock,
@@ -61,13 +63,13 @@ struct Clock {
 }
 
 impl Clock {
-    fn stamp(&mut self, recorded: Time) -> Time {
+    /// The stamp of a packet of `view`.
+    fn stamp(&mut self, recorded: Time, view: &PacketView<'_>) -> Time {
         let recorded = recorded.as_nanos();
         if std::mem::take(&mut self.restarted) {
-            self.shift = self
-                .last
-                .saturating_add(PACKET_NANOS)
-                .saturating_sub(recorded);
+            let per_firing = view.return_mode().blocks_per_firing() as u64;
+            let packet = view.model().geometry().packet_nanos() / per_firing;
+            self.shift = self.last.saturating_add(packet).saturating_sub(recorded);
         }
         self.last = self.last.max(recorded.saturating_add(self.shift));
         Time::from_nanos(self.last)
@@ -87,6 +89,7 @@ impl Recording {
             turns: TurnAssembler::new(config.cut),
             config,
             statistics: Statistics::default(),
+            model: None,
             pass: 0,
             clock: Clock::default(),
         })
@@ -109,16 +112,26 @@ impl Recording {
             } else {
                 return Ok(None);
             };
-            if turn.is_some() {
+            if let Some(turn) = turn {
                 self.statistics.turns += 1;
-                return Ok(turn);
+                self.statistics.lost += turn.lost;
+                return Ok(Some(turn));
             }
         }
     }
 
     /// What was used and skipped so far, in all passes together.
     pub fn statistics(&self) -> Statistics {
-        self.statistics
+        Statistics {
+            late: self.turns.late(),
+            clock_steps: self.turns.clock_steps(),
+            ..self.statistics
+        }
+    }
+
+    /// What recorded it, once a data packet was read.
+    pub fn model(&self) -> Option<Model> {
+        self.model
     }
 
     /// Reads to the end of a turn or of the pass; the latter may leave no turn.
@@ -160,9 +173,12 @@ impl Recording {
                 self.statistics.wrong_size += 1;
                 continue;
             };
-            let view = match PacketView::new(data) {
+            let view = PacketView::new(data).and_then(|view| view.follows(&mut self.model));
+            let view = match view {
                 Ok(view) => view,
-                Err(reason @ PacketError::ForeignModel { .. }) => {
+                Err(
+                    reason @ (PacketError::ForeignModel { .. } | PacketError::MixedModels { .. }),
+                ) => {
                     let path = self.path.clone();
                     return Err(SourceError::Model {
                         path,
@@ -177,7 +193,7 @@ impl Recording {
             };
             self.pass += 1;
             self.statistics.packets += 1;
-            let stamp = self.clock.stamp(frame.stamp);
+            let stamp = self.clock.stamp(frame.stamp, &view);
             if let Some(turn) = self.turns.push(stamp, data, &view) {
                 return Ok(Some(turn));
             }
@@ -191,7 +207,7 @@ impl Recording {
             return Err(SourceError::Empty {
                 path: self.path.clone(),
                 port: self.config.port,
-                statistics: self.statistics,
+                statistics: self.statistics(),
             });
         }
         Ok(self.turns.finish())

@@ -3,7 +3,7 @@ use std::{fmt, path::PathBuf, str::FromStr};
 use thiserror::Error;
 
 use super::{Recording, RecordingConfig, SimulatorConfig, Source, SourceError, Synthetic};
-use crate::vlp32c::FULL_TURN;
+use crate::{FULL_TURN, Model};
 
 /// Turns in the loop of a synthetic source: two seconds.
 const DEFAULT_TURNS: usize = 20;
@@ -20,6 +20,8 @@ pub enum SourceSpec {
         seed: u64,
         /// Turns in the loop.
         turns: usize,
+        /// What is simulated.
+        model: Model,
     },
     /// A capture file.
     Recording {
@@ -71,11 +73,8 @@ impl SourceSpec {
     /// If a recording cannot be opened.
     pub fn open(&self) -> Result<Source, SourceError> {
         Ok(match self {
-            Self::Synthetic { seed, turns } => {
-                let config = SimulatorConfig {
-                    seed: *seed,
-                    ..SimulatorConfig::default()
-                };
+            Self::Synthetic { seed, turns, model } => {
+                let config = SimulatorConfig::new(*model, *seed);
                 Source::Synthetic(Synthetic::new(config, *turns))
             }
             Self::Recording { path, config } => {
@@ -100,14 +99,15 @@ impl FromStr for SourceSpec {
         match kind {
             "synthetic" => {
                 let seed = parse("the seed", name, "a number from 0 to 2^64 - 1")?;
-                let mut turns = DEFAULT_TURNS;
+                let (mut turns, mut model) = (DEFAULT_TURNS, Model::default());
                 for (option, value) in options {
                     match option {
                         "turns" => turns = parse_turns(value)?,
-                        _ => return Err(unknown_option("synthetic", option, "turns")),
+                        "model" => model = parse("model", value, "vlp-32c, vlp-16 or hdl-32e")?,
+                        _ => return Err(unknown_option("synthetic", option, "turns and model")),
                     }
                 }
-                Ok(Self::Synthetic { seed, turns })
+                Ok(Self::Synthetic { seed, turns, model })
             }
             "pcap" if !name.is_empty() => {
                 let mut config = RecordingConfig::default();
@@ -132,7 +132,10 @@ impl FromStr for SourceSpec {
 impl fmt::Display for SourceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Synthetic { seed, turns } => write!(f, "synthetic:{seed}?turns={turns}"),
+            Self::Synthetic { seed, turns, model } => {
+                let model = model.name().to_ascii_lowercase();
+                write!(f, "synthetic:{seed}?turns={turns}&model={model}")
+            }
             Self::Recording { path, config } => {
                 let RecordingConfig { cut, repeat, port } = config;
                 let cut = f64::from(*cut) / 100.0;

@@ -5,13 +5,10 @@ use lidar_scene::{Scene, Street, TruthBox};
 
 use super::Statistics;
 use crate::{
-    packet::{Block, Packet, PacketView, Return, ReturnMode},
+    model::Model,
+    packet::{BLOCKS, Block, FULL_TURN, PACKET_LEN, Packet, PacketView, Return, ReturnMode, SLOTS},
     random::Random,
     turn::{Turn, TurnAssembler},
-    vlp32c::{
-        AZIMUTH_OFFSET, BEAM_ORIGIN, BLOCKS, CHANNELS, DISTANCE_UNIT, ELEVATION,
-        FIRING_CYCLE_NANOS, FULL_TURN, PACKET_LEN, PACKET_NANOS, PAIR_NANOS,
-    },
 };
 
 /// Stamp of the first simulated packet: a whole hour, some day in 2001.
@@ -29,18 +26,21 @@ const TIMESTAMP_AT: usize = 1200;
 /// Closest surface the sensor measures, in metres.
 const MIN_RANGE: f32 = 0.5;
 
-/// Firings in a turn of the default rotor: 151 packets of them.
-const FIRINGS_PER_TURN: u64 = 151 * BLOCKS as u64;
+/// Nanoseconds of a turn at 600 rpm.
+const USUAL_TURN_NANOS: u64 = 100_000_000;
 
-/// A simulated VLP-32C.
+/// A simulated sensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatorConfig {
+    /// What is simulated, in its strongest-return mode.
+    pub model: Model,
     /// Seed of the street and of the noise.
     pub seed: u64,
     /// Speed of the rotor.
     ///
-    /// The default, 598.8, is what 600 becomes if every turn is to be of exactly 151 packets; at
-    /// 600 itself a turn takes 150.7 packets, and one scan in three has 150.
+    /// The default is what 600 becomes if every turn is to be of exactly as many packets: 598.8 for
+    /// 151 packets of a VLP-32C. At 600 itself its turn takes 150.7 packets, and one scan in three
+    /// has 150.
     pub rpm: f64,
     /// Standard deviation of distances, in metres. The data sheet says 3 cm of accuracy, most of
     /// it constant for a laser; this is the part that changes from pulse to pulse.
@@ -49,10 +49,19 @@ pub struct SimulatorConfig {
 
 impl Default for SimulatorConfig {
     fn default() -> Self {
-        let turn_nanos = (FIRINGS_PER_TURN * FIRING_CYCLE_NANOS) as f64;
+        Self::new(Model::default(), 0)
+    }
+}
+
+impl SimulatorConfig {
+    /// The defaults for a model in the street of `seed`.
+    pub fn new(model: Model, seed: u64) -> Self {
+        let packet = model.geometry().packet_nanos();
+        let packets = (USUAL_TURN_NANOS + packet / 2) / packet;
         Self {
-            seed: 0,
-            rpm: 60e9 / turn_nanos,
+            model,
+            seed,
+            rpm: 60e9 / (packets * packet) as f64,
             range_noise: 0.01,
         }
     }
@@ -67,7 +76,7 @@ pub struct SimulatedTurn {
     pub truth: Vec<TruthBox>,
 }
 
-/// A VLP-32C in a street, without end: every turn is another moment.
+/// A sensor in a street, without end: every turn is another moment.
 ///
 /// All lasers fire at the azimuths and times of the real sensor, in packets that are encoded as
 /// it does. The traffic stands still for the length of a turn, so the boxes fit the points, and
@@ -79,13 +88,14 @@ pub struct Simulator {
     random: Random,
     range_noise: f32,
     turn_seconds: f32,
-    /// Hundredths of a degree in one firing cycle.
+    model: Model,
+    /// Hundredths of a degree in one block.
     step: f64,
-    /// Azimuth of the next firing, not reduced to a turn.
+    /// Azimuth of the next block, not reduced to a turn.
     azimuth: f64,
     /// Packets fired so far.
     packets: u64,
-    beams: [Beam; CHANNELS],
+    beams: [Beam; SLOTS],
 }
 
 /// Where a laser points.
@@ -103,20 +113,22 @@ impl Simulator {
     /// Builds the street of `config.seed`.
     pub fn new(config: SimulatorConfig) -> Self {
         let turn_seconds = 60.0 / config.rpm;
-        let step = FIRING_CYCLE_NANOS as f64 * 1e-9 / turn_seconds * f64::from(FULL_TURN);
+        let geometry = config.model.geometry();
+        let step = geometry.block_nanos as f64 * 1e-9 / turn_seconds * f64::from(FULL_TURN);
         Self {
             scene: Street::default().build(config.seed),
             turns: TurnAssembler::new(0),
             random: Random::new(config.seed),
             range_noise: config.range_noise,
             turn_seconds: turn_seconds as f32,
+            model: config.model,
             step,
             // So that the wrap falls into the middle of a packet if turns are whole packets.
             azimuth: step * BLOCKS as f64 / 2.0,
             packets: 0,
-            beams: ELEVATION.map(|degrees| {
+            beams: geometry.elevation.map(|degrees| {
                 let (sin, cos) = degrees.to_radians().sin_cos();
-                let height = -BEAM_ORIGIN * sin / cos;
+                let height = -geometry.beam_origin * sin / cos;
                 Beam {
                     rise: sin as f32,
                     level: cos as f32,
@@ -129,7 +141,7 @@ impl Simulator {
     /// Casts the next turn.
     pub fn next_turn(&mut self) -> SimulatedTurn {
         loop {
-            let nanos = START.as_nanos() + self.packets * PACKET_NANOS;
+            let nanos = START.as_nanos() + self.packets * self.model.geometry().packet_nanos();
             let data = self.fire_packet(nanos).encode();
             self.packets += 1;
             let view = PacketView::new(&data).expect("an encoded packet is a good packet");
@@ -143,6 +155,7 @@ impl Simulator {
 
     fn fire_packet(&mut self, nanos: u64) -> Packet {
         Packet {
+            model: self.model,
             blocks: std::array::from_fn(|_| {
                 let azimuth = self.azimuth.rem_euclid(f64::from(FULL_TURN));
                 self.azimuth += self.step;
@@ -156,26 +169,27 @@ impl Simulator {
         }
     }
 
-    /// Fires all lasers once, the first at `azimuth`.
-    fn fire(&mut self, azimuth: f64) -> [Return; CHANNELS] {
-        let turned = self.step * PAIR_NANOS as f64 / FIRING_CYCLE_NANOS as f64;
-        std::array::from_fn(|channel| {
-            let pair = (channel / 2) as f64;
-            let hundredths = azimuth + turned * pair + f64::from(AZIMUTH_OFFSET[channel]);
+    /// Fires a block, its first laser at `azimuth`.
+    fn fire(&mut self, azimuth: f64) -> [Return; SLOTS] {
+        let geometry = self.model.geometry();
+        let turning = self.step / geometry.block_nanos as f64;
+        std::array::from_fn(|slot| {
+            let turned = turning * geometry.fired_nanos[slot] as f64;
+            let hundredths = azimuth + turned + f64::from(geometry.azimuth_offset[slot]);
             let (sin, cos) = ((hundredths / 100.0).to_radians() as f32).sin_cos();
             let Beam {
                 rise,
                 level,
                 height,
-            } = self.beams[channel];
+            } = self.beams[slot];
             let hit = self
                 .scene
                 .cast([0.0, 0.0, height], [level * cos, -level * sin, rise]);
             let noise = self.range_noise * self.random.normal();
             match hit {
-                Some(hit) if hit.range >= MIN_RANGE => Return {
-                    // The conversion saturates, and the scene ends well before 262 m.
-                    distance: ((hit.range + noise) / DISTANCE_UNIT).round() as u16,
+                Some(hit) if (MIN_RANGE..geometry.range).contains(&hit.range) => Return {
+                    // The range is well within 16 bits.
+                    distance: ((hit.range + noise) / geometry.distance_unit).round() as u16,
                     reflectivity: hit.reflectivity,
                 },
                 _ => Return::default(),
@@ -214,7 +228,7 @@ impl Synthetic {
             turns,
             returned: 0,
             packets: 0,
-            loop_nanos: packets as u64 * PACKET_NANOS,
+            loop_nanos: packets as u64 * config.model.geometry().packet_nanos(),
         }
     }
 
@@ -224,7 +238,11 @@ impl Synthetic {
         // Less than the length of a vector.
         let place = (self.returned % len) as usize;
         let pass = self.returned / len;
-        let Turn { scan, partial } = &self.turns[place].turn;
+        let Turn {
+            scan,
+            partial,
+            lost,
+        } = &self.turns[place].turn;
         let scan = later(
             scan,
             self.returned,
@@ -235,6 +253,7 @@ impl Synthetic {
         Turn {
             scan,
             partial: *partial,
+            lost: *lost,
         }
     }
 

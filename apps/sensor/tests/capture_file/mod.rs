@@ -8,7 +8,7 @@ use std::{
 
 use lidar_messages::VelodyneScan;
 use lidar_sensor::source::{Recording, RecordingConfig, SourceError};
-use lidar_sensor::{Block, Packet, Return, ReturnMode, Turn};
+use lidar_sensor::{Block, Model, Packet, Return, ReturnMode, Turn};
 use tempfile::TempDir;
 
 /// A capture under construction.
@@ -85,9 +85,22 @@ pub(crate) fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// Packets of a rotor that turns by `step` hundredths of a degree per firing, all returns at
-/// 10 m.
+/// Nanoseconds of a single-return packet of a VLP-32C.
+pub(crate) const PACKET_NANOS: u64 = 663_552;
+
+/// Packets of a VLP-32C whose rotor turns by `step` hundredths of a degree per firing, all returns
+/// at 10 m.
 pub(crate) fn packets(
+    mode: ReturnMode,
+    step: f64,
+    count: usize,
+) -> impl Iterator<Item = [u8; 1206]> {
+    packets_of(Model::Vlp32c, mode, step, count)
+}
+
+/// The same of any model, by `step` per block.
+pub(crate) fn packets_of(
+    model: Model,
     mode: ReturnMode,
     step: f64,
     count: usize,
@@ -104,8 +117,10 @@ pub(crate) fn packets(
                 }; 32],
             }
         });
-        let micros = number as f64 * 663.552 / per_firing as f64;
+        let nanos = model.geometry().packet_nanos() as f64 / per_firing as f64;
+        let micros = number as f64 * nanos / 1e3;
         Packet {
+            model,
             blocks,
             timestamp_us: micros as u32,
             return_mode: mode,
