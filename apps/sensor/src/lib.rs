@@ -21,15 +21,17 @@ mod capture;
 mod continuity;
 mod convert;
 mod downsample;
+mod frame;
 mod model;
 mod packet;
 mod random;
 pub mod source;
 mod turn;
 
-pub use capture::{Capture, CaptureError, Content, Frame};
+pub use capture::{Capture, CaptureError, Frame};
 pub use convert::{Convention, ConvertError, Converter, EqualPairs, Layout, POINT_STEP, Point};
 pub use downsample::{PercentError, downsample};
+pub use frame::Content;
 pub use model::{Geometry, Model, ModelError};
 pub use packet::{
     BLOCKS, Block, DATA_PORT, FULL_TURN, PACKET_LEN, POSITION_PACKET_LEN, POSITION_PORT, Packet,

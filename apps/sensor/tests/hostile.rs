@@ -3,7 +3,7 @@
 
 mod capture_file;
 
-use capture_file::{CaptureFile, STEP_600_RPM, packets};
+use capture_file::{CaptureFile, Pcapng, STEP_600_RPM, ethernet, ipv4, packets, udp};
 use lidar_messages::{Header, Packets, Time, VelodyneScan};
 use lidar_sensor::{
     Capture, Convention, Converter, EqualPairs, Layout, Packet, PacketError, PacketView,
@@ -83,6 +83,13 @@ fn mutated_captures_and_packets_never_panic() {
     for packet in packets(ReturnMode::Dual, STEP_600_RPM, 3) {
         file.data(&packet);
     }
+    let mut pcapng = Pcapng::new(false);
+    pcapng.interface(1, 6, 0);
+    for (number, packet) in packets(ReturnMode::Dual, STEP_600_RPM, 3).enumerate() {
+        let frame = ethernet(0x0800, &ipv4(17, &udp(2368, &packet)));
+        pcapng.enhanced(0, number as u64, &frame);
+    }
+    let files = [file.bytes, pcapng.bytes];
     let mut state = 1u64;
     let mut random = |limit: usize| {
         state = state
@@ -91,8 +98,8 @@ fn mutated_captures_and_packets_never_panic() {
         (state >> 33) as usize % limit
     };
     let mut errors = 0;
-    for _ in 0..3_000 {
-        let mut bytes = file.bytes.clone();
+    for _ in 0..6_000 {
+        let mut bytes = files[random(2)].clone();
         for _ in 0..=random(6) {
             let at = random(bytes.len());
             bytes[at] = match random(3) {
@@ -108,7 +115,7 @@ fn mutated_captures_and_packets_never_panic() {
         packet[at] = random(256) as u8;
         errors += usize::from(PacketView::new(&packet).is_err());
     }
-    assert!(errors > 1_000, "the damage does harm");
+    assert!(errors > 2_000, "the damage does harm");
 }
 
 fn any_packet() -> impl Strategy<Value = [u8; 1206]> {
@@ -174,11 +181,22 @@ proptest! {
         read(&bytes);
         let headed = [&CaptureFile::new().bytes[..], &bytes].concat();
         read(&headed);
-        for link in [1, 101, 113] {
+        for link in [1_u16, 101, 113, 228, 276] {
             let mut file = CaptureFile::new();
-            file.bytes[20] = link;
+            file.bytes[20..22].copy_from_slice(&link.to_le_bytes());
             file.frame(&bytes);
             prop_assert_eq!(read(&file.bytes), (1, true));
+            let mut file = Pcapng::new(bytes.len().is_multiple_of(2));
+            file.interface(link, 6, 0);
+            file.enhanced(0, 7, &bytes);
+            prop_assert_eq!(read(&file.bytes), (1, true));
+        }
+        for kind in [1, 2, 3, 4, 5, 6, 10, 0xbad] {
+            let mut file = Pcapng::new(kind > 4);
+            file.interface(1, 6, 0);
+            file.block(kind, &bytes);
+            file.bytes.extend_from_slice(&bytes);
+            read(&file.bytes);
         }
     }
 

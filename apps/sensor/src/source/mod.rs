@@ -6,9 +6,10 @@
 //! |---|---|
 //! | `synthetic:SEED` | a street, ray cast once and then repeated |
 //! | `synthetic:SEED?turns=N&model=MODEL` | the same with a loop of N turns, 20 unless given, of a `vlp-32c` unless it is to be a `vlp-16` or `hdl-32e` |
-//! | `pcap:FILE` | a recording, once |
-//! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368 |
+//! | `pcap:FILE` | a recording in the format pcap or pcapng, once |
+//! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT&host=ADDRESS&pace=PACE` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368, from one host only, `fast` or as recorded (`real`) |
 
+mod pace;
 mod recording;
 mod spec;
 mod synthetic;
@@ -18,6 +19,7 @@ use std::{fmt, io, path::PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use pace::Pace;
 pub use recording::{Recording, RecordingConfig};
 pub use spec::{SourceSpec, SpecError};
 pub use synthetic::{SimulatedTurn, Simulator, SimulatorConfig, Synthetic};
@@ -36,7 +38,8 @@ pub enum Source {
 impl Source {
     /// The next turn, or `None` at the end of a recording that is read once.
     ///
-    /// Turns come as fast as they are asked for; the caller keeps the pace. Stamps never go back.
+    /// Turns come as fast as they are asked for, unless their source keeps a pace: then this blocks
+    /// until the next one is due. Stamps never go back.
     ///
     /// # Errors
     ///
@@ -79,6 +82,10 @@ pub struct Statistics {
     pub clock_steps: u64,
     /// Datagrams to other ports.
     pub other_port: u64,
+    /// Datagrams of other hosts than the sensor, if its address was given.
+    pub other_host: u64,
+    /// Parts of datagrams that were split on their way. They are not joined.
+    pub fragments: u64,
     /// Frames that hold no datagram, such as ARP and TCP.
     pub other: u64,
     /// Data packets before the place where the file is cut or damaged, if it is.
@@ -103,6 +110,8 @@ impl fmt::Display for Statistics {
             (self.wrong_size, "of wrong size"),
             (self.damaged, "damaged"),
             (self.other_port, "to other ports"),
+            (self.other_host, "from other hosts"),
+            (self.fragments, "fragments"),
             (self.other, "other frames"),
         ] {
             if count > 0 {

@@ -1,14 +1,18 @@
 use std::{
     fs::File,
-    io::{self, BufReader},
+    io,
+    net::IpAddr,
     path::{Path, PathBuf},
+    thread,
+    time::Instant,
 };
 
 use lidar_messages::Time;
 
-use super::{SourceError, Statistics};
+use super::{Pace, SourceError, Statistics, pace::Pacer};
 use crate::{
-    capture::{Capture, CaptureError, Content},
+    capture::{Capture, CaptureError},
+    frame::Content,
     model::Model,
     packet::{DATA_PORT, PACKET_LEN, POSITION_PACKET_LEN, POSITION_PORT, PacketError, PacketView},
     turn::{Turn, TurnAssembler},
@@ -23,6 +27,10 @@ pub struct RecordingConfig {
     pub repeat: bool,
     /// UDP port of data packets.
     pub port: u16,
+    /// Address of the sensor, if packets of others are to be left out.
+    pub host: Option<IpAddr>,
+    /// When turns come.
+    pub pace: Pace,
 }
 
 impl Default for RecordingConfig {
@@ -31,6 +39,8 @@ impl Default for RecordingConfig {
             cut: 0,
             repeat: false,
             port: DATA_PORT,
+            host: None,
+            pace: Pace::default(),
         }
     }
 }
@@ -43,7 +53,7 @@ pub struct Recording {
     path: PathBuf,
     config: RecordingConfig,
     /// `None` between passes.
-    capture: Option<Capture<BufReader<File>>>,
+    capture: Option<Capture<File>>,
     turns: TurnAssembler,
     statistics: Statistics,
     /// That of the first good packet, and so of all.
@@ -51,6 +61,7 @@ pub struct Recording {
     /// Packets used in this pass.
     pass: u64,
     clock: Clock,
+    pacer: Pacer,
 }
 
 /// Moves the stamps of later passes behind those of earlier ones.
@@ -92,6 +103,7 @@ impl Recording {
             model: None,
             pass: 0,
             clock: Clock::default(),
+            pacer: Pacer::default(),
         })
     }
 
@@ -115,6 +127,11 @@ impl Recording {
             if let Some(turn) = turn {
                 self.statistics.turns += 1;
                 self.statistics.lost += turn.lost;
+                if self.config.pace == Pace::Real {
+                    // A turn is there when its last packet is.
+                    let last = Time::from_nanos(self.clock.last);
+                    thread::sleep(self.pacer.wait(last, Instant::now()));
+                }
                 return Ok(Some(turn));
             }
         }
@@ -158,8 +175,16 @@ impl Recording {
                     self.statistics.other += 1;
                     continue;
                 }
-                Content::Udp { port, payload } if port == self.config.port => payload,
-                Content::Udp { port, payload } => {
+                Content::Fragment => {
+                    self.statistics.fragments += 1;
+                    continue;
+                }
+                Content::Udp { host, .. } if self.config.host.is_some_and(|ours| ours != host) => {
+                    self.statistics.other_host += 1;
+                    continue;
+                }
+                Content::Udp { port, payload, .. } if port == self.config.port => payload,
+                Content::Udp { port, payload, .. } => {
                     let position = port == POSITION_PORT && payload.len() == POSITION_PACKET_LEN;
                     if position {
                         self.statistics.position += 1;
@@ -214,7 +239,7 @@ impl Recording {
     }
 }
 
-fn open(path: &Path) -> Result<Capture<BufReader<File>>, SourceError> {
+fn open(path: &Path) -> Result<Capture<File>, SourceError> {
     let open = || {
         let file = File::open(path)?;
         // Opening a directory succeeds; only reading it would fail.
@@ -227,7 +252,7 @@ fn open(path: &Path) -> Result<Capture<BufReader<File>>, SourceError> {
         path: path.to_owned(),
         reason,
     })?;
-    Capture::new(BufReader::new(file)).map_err(|reason| SourceError::Capture {
+    Capture::new(file).map_err(|reason| SourceError::Capture {
         path: path.to_owned(),
         reason,
     })

@@ -116,7 +116,12 @@ impl FromStr for SourceSpec {
                         "cut" => config.cut = parse_cut(value)?,
                         "repeat" => config.repeat = parse("repeat", value, "true or false")?,
                         "port" => config.port = parse("port", value, "a UDP port")?,
-                        _ => return Err(unknown_option("pcap", option, "cut, repeat and port")),
+                        "host" => config.host = Some(parse("host", value, "an IP address")?),
+                        "pace" => config.pace = parse("pace", value, "fast or real")?,
+                        _ => {
+                            let known = "cut, repeat, port, host and pace";
+                            return Err(unknown_option("pcap", option, known));
+                        }
                     }
                 }
                 Ok(Self::Recording {
@@ -137,13 +142,23 @@ impl fmt::Display for SourceSpec {
                 write!(f, "synthetic:{seed}?turns={turns}&model={model}")
             }
             Self::Recording { path, config } => {
-                let RecordingConfig { cut, repeat, port } = config;
+                let RecordingConfig {
+                    cut,
+                    repeat,
+                    port,
+                    host,
+                    pace,
+                } = config;
                 let cut = f64::from(*cut) / 100.0;
+                let path = path.display();
                 write!(
                     f,
-                    "pcap:{}?cut={cut}&repeat={repeat}&port={port}",
-                    path.display()
-                )
+                    "pcap:{path}?cut={cut}&repeat={repeat}&port={port}&pace={pace}"
+                )?;
+                match host {
+                    Some(host) => write!(f, "&host={host}"),
+                    None => Ok(()),
+                }
             }
         }
     }

@@ -77,6 +77,95 @@ pub(crate) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
+/// With what stands between the header and the payload.
+pub(crate) fn ipv6(extension: &[u8], next: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (extension.len() + payload.len()) as u16;
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend_from_slice(&len.to_be_bytes());
+    packet.extend_from_slice(&[next, 64]);
+    packet.extend_from_slice(&[0xfe; 32]);
+    packet.extend_from_slice(extension);
+    packet.extend_from_slice(payload);
+    packet
+}
+
+/// A capture in the format pcapng under construction.
+pub(crate) struct Pcapng {
+    pub(crate) bytes: Vec<u8>,
+    big_endian: bool,
+}
+
+impl Pcapng {
+    pub(crate) fn new(big_endian: bool) -> Self {
+        let mut file = Self {
+            bytes: Vec::new(),
+            big_endian,
+        };
+        let version = [file.u16(1), file.u16(0)].concat();
+        let body = [&file.u32(0x1a2b_3c4d)[..], &version, &[0xff; 8]].concat();
+        file.block(0x0a0d_0d0a, &body);
+        file
+    }
+
+    fn u16(&self, value: u16) -> [u8; 2] {
+        if self.big_endian {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        }
+    }
+
+    fn u32(&self, value: u32) -> [u8; 4] {
+        if self.big_endian {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        }
+    }
+
+    /// A block of any kind; its body is padded.
+    pub(crate) fn block(&mut self, kind: u32, body: &[u8]) {
+        let padding = vec![0; body.len().next_multiple_of(4) - body.len()];
+        let len = self.u32((12 + body.len() + padding.len()) as u32);
+        let parts = [&self.u32(kind)[..], &len, body, &padding, &len].concat();
+        self.bytes.extend_from_slice(&parts);
+    }
+
+    /// An interface whose clock ticks `10^-resolution` seconds and is `offset` seconds behind.
+    pub(crate) fn interface(&mut self, link: u16, resolution: u8, offset: u32) {
+        let mut seconds = [self.u32(0), self.u32(offset)];
+        if !self.big_endian {
+            seconds.reverse();
+        }
+        let body = [
+            &self.u16(link)[..],
+            &[0, 0],
+            &self.u32(262_144),
+            &self.u16(9),
+            &self.u16(1),
+            &[resolution, 0, 0, 0],
+            &self.u16(14),
+            &self.u16(8),
+            seconds.as_flattened(),
+            &[0; 4],
+        ];
+        self.block(1, &body.concat());
+    }
+
+    pub(crate) fn enhanced(&mut self, interface: u32, ticks: u64, frame: &[u8]) {
+        let len = self.u32(frame.len() as u32);
+        let body = [
+            &self.u32(interface)[..],
+            &self.u32((ticks >> 32) as u32),
+            &self.u32(ticks as u32),
+            &len,
+            &len,
+            frame,
+        ];
+        self.block(6, &body.concat());
+    }
+}
+
 pub(crate) fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
     let mut datagram = port.to_be_bytes().repeat(2);
     datagram.extend_from_slice(&(payload.len() as u16 + 8).to_be_bytes());
@@ -143,6 +232,12 @@ pub(crate) fn read(
         turns.push(turn);
     }
     Ok((turns, recording))
+}
+
+/// The packets of all turns, as they were sent.
+pub(crate) fn payloads(turns: &[Turn]) -> Vec<Vec<u8>> {
+    let packets = turns.iter().flat_map(|turn| turn.scan.packets.iter());
+    packets.map(|packet| packet.data.to_vec()).collect()
 }
 
 pub(crate) fn scans(turns: Vec<Turn>) -> Vec<VelodyneScan> {
