@@ -247,7 +247,7 @@ const MOST: u64 = 1_000_000;
 /// What is sent, and how often.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// Where scans come from: `synthetic:SEED` or `pcap:FILE`.
+    /// Where scans come from: `synthetic:SEED`, `pcap:FILE` or `udp:PORT?turns=N`.
     #[arg(
         long,
         value_name = "SOURCE",
@@ -543,6 +543,12 @@ impl LoadArgs {
             .source
             .parse()
             .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
+        if matches!(&spec, SourceSpec::Live(config) if config.turns.is_none()) {
+            return Err(Failure::usage(format!(
+                "{what}: a run goes over the same turns again and again; say how many to listen \
+                 to, as in udp:2368?turns=100"
+            )));
+        }
         if let SourceSpec::Recording { .. } = &spec {
             let first = spec.open().and_then(|mut source| source.next_scan());
             first.map_err(|error| Failure::new(what, error))?;
@@ -560,6 +566,9 @@ impl LoadArgs {
             SourceSpec::Synthetic { turns, .. } => *turns,
             // A recording is held whole, once through.
             SourceSpec::Recording { .. } => usize::MAX,
+            SourceSpec::Live(config) => config.turns.map_or(usize::MAX, |turns| {
+                usize::try_from(turns).unwrap_or(usize::MAX)
+            }),
         };
         let mut source = spec.open().map_err(|error| Failure::new(&what, error))?;
         let mut scans = Vec::new();

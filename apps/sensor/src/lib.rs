@@ -25,6 +25,7 @@ mod frame;
 mod model;
 mod packet;
 mod random;
+mod socket;
 pub mod source;
 mod turn;
 

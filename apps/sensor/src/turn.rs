@@ -132,10 +132,17 @@ impl TurnAssembler {
         ended.or_else(|| self.end_if_full())
     }
 
-    /// Ends the turn that is under way, if it has packets, as a partial one.
+    /// Ends the turn that is under way, if it has packets, as a partial one. What comes next is of
+    /// another recording.
     pub fn finish(&mut self) -> Option<Turn> {
-        self.last_azimuth = None;
         self.continuity = Continuity::default();
+        self.interrupt()
+    }
+
+    /// Ends the turn that is under way, if it has packets, as a partial one, because the sensor is
+    /// silent. What it sends until the next packet is lost.
+    pub fn interrupt(&mut self) -> Option<Turn> {
+        self.last_azimuth = None;
         self.end(true)
     }
 

@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn any_spec_is_parsed_or_refused(text in "(synthetic|pcap)?:?.{0,20}[?]?.{0,20}") {
+    fn any_spec_is_parsed_or_refused(text in "(synthetic|pcap|udp)?:?.{0,20}[?]?.{0,20}") {
         if let Ok(spec) = text.parse::<SourceSpec>() {
             prop_assert_eq!(spec.to_string().parse(), Ok(spec));
         }

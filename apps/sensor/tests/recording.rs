@@ -365,5 +365,5 @@ fn specs_are_checked() {
     assert!(refused("pcap:a?cut=360").contains("less than 360"));
     assert!(refused("pcap:a?cut=nan").contains("less than 360"));
     assert!(refused("pcap:").contains("pcap:FILE"));
-    assert!(refused("udp:2368").contains("synthetic:SEED"));
+    assert!(refused("tcp:2368").contains("udp:PORT"));
 }

@@ -1,4 +1,4 @@
-//! Where scans come from: a synthetic street or a recording.
+//! Where scans come from: a synthetic street, a recording or a sensor.
 //!
 //! A source is named by a text, which [`SourceSpec`] parses:
 //!
@@ -8,17 +8,22 @@
 //! | `synthetic:SEED?turns=N&model=MODEL` | the same with a loop of N turns, 20 unless given, of a `vlp-32c` unless it is to be a `vlp-16` or `hdl-32e` |
 //! | `pcap:FILE` | a recording in the format pcap or pcapng, once |
 //! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT&host=ADDRESS&pace=PACE` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368, from one host only, `fast` or as recorded (`real`) |
+//! | `udp:PORT` | a sensor that sends to this UDP port |
+//! | `udp:PORT?OPTIONS` | the same: `bind=ADDRESS`, `group=ADDRESS` and `interface=INDEX` for multicast, `host=ADDRESS`, `cut=DEGREES`, `clock=host` or `sensor`, `buffer=BYTES`, `silence=SECONDS`, `turns=N`; see [`LiveConfig`] |
 
+mod intake;
+mod live;
 mod pace;
 mod recording;
 mod spec;
 mod synthetic;
 
-use std::{fmt, io, path::PathBuf};
+use std::{fmt, io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use live::{Live, LiveConfig, StampClock};
 pub use pace::Pace;
 pub use recording::{Recording, RecordingConfig};
 pub use spec::{SourceSpec, SpecError};
@@ -33,22 +38,26 @@ pub enum Source {
     Synthetic(Synthetic),
     /// A capture file.
     Recording(Box<Recording>),
+    /// A sensor that is listened to.
+    Live(Box<Live>),
 }
 
 impl Source {
-    /// The next turn, or `None` at the end of a recording that is read once.
+    /// The next turn, or `None` at the end of a recording that is read once, or of the turns that
+    /// were asked for.
     ///
     /// Turns come as fast as they are asked for, unless their source keeps a pace: then this blocks
     /// until the next one is due. Stamps never go back.
     ///
     /// # Errors
     ///
-    /// If a recording cannot be read, holds a sensor that is not supported or more than one, or has
-    /// no data packet at all.
+    /// If a recording cannot be read, a sensor is not heard, it is one that is not supported or more
+    /// than one, or there is no data packet at all.
     pub fn next_scan(&mut self) -> Result<Option<Turn>, SourceError> {
         match self {
             Self::Synthetic(synthetic) => Ok(Some(synthetic.next_scan())),
             Self::Recording(recording) => recording.next_scan(),
+            Self::Live(live) => live.next_scan(),
         }
     }
 
@@ -57,6 +66,7 @@ impl Source {
         match self {
             Self::Synthetic(synthetic) => synthetic.statistics(),
             Self::Recording(recording) => recording.statistics(),
+            Self::Live(live) => live.statistics(),
         }
     }
 }
@@ -76,6 +86,9 @@ pub struct Statistics {
     pub damaged: u64,
     /// Data packets that never arrived, by the sensor's clock.
     pub lost: u64,
+    /// Datagrams that the kernel dropped for want of room. Packets of the sensor among them are also
+    /// [`lost`](Self::lost).
+    pub dropped: u64,
     /// Data packets that arrived after later ones. They are used.
     pub late: u64,
     /// Jumps of the sensor's clock, after which lost packets could not be counted.
@@ -93,9 +106,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Whether nothing was damaged, of a wrong size or cut off.
+    /// Whether nothing was lost, damaged, split, of a wrong size or cut off.
     pub fn is_sound(&self) -> bool {
-        self.damaged == 0 && self.wrong_size == 0 && self.truncated_after.is_none()
+        [self.lost, self.damaged, self.wrong_size, self.fragments] == [0; 4]
+            && self.truncated_after.is_none()
     }
 }
 
@@ -104,6 +118,7 @@ impl fmt::Display for Statistics {
         write!(f, "{} packets in {} turns", self.packets, self.turns)?;
         for (count, what) in [
             (self.lost, "lost"),
+            (self.dropped, "dropped by the kernel"),
             (self.late, "late"),
             (self.clock_steps, "steps of the sensor's clock"),
             (self.position, "position packets"),
@@ -154,6 +169,43 @@ pub enum SourceError {
         packet: u64,
         /// Which sensor.
         reason: PacketError,
+    },
+    /// The socket for a sensor cannot be opened.
+    #[error("cannot listen to UDP {address}: {reason}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        reason: io::Error,
+    },
+    /// The socket failed.
+    #[error("cannot receive from UDP {address}: {reason}")]
+    Receive {
+        /// The address that is listened to.
+        address: SocketAddr,
+        /// Why.
+        reason: io::Error,
+    },
+    /// A sensor that is not supported is heard, or a second one.
+    #[error("UDP {address}: {reason}")]
+    Sensor {
+        /// The address that is listened to.
+        address: SocketAddr,
+        /// Which sensor.
+        reason: PacketError,
+    },
+    /// Nothing came for too long.
+    #[error(
+        "no data packet came to UDP {address} for {silence:?} ({statistics}); check the address \
+         that the sensor sends to, and the firewall"
+    )]
+    Silent {
+        /// The address that is listened to.
+        address: SocketAddr,
+        /// How long was waited.
+        silence: Duration,
+        /// What came before.
+        statistics: Statistics,
     },
     /// The recording was read to its end and had no data packet.
     #[error(

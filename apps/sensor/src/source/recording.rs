@@ -9,13 +9,13 @@ use std::{
 
 use lidar_messages::Time;
 
-use super::{Pace, SourceError, Statistics, pace::Pacer};
+use super::{Pace, SourceError, Statistics, intake::Intake, pace::Pacer};
 use crate::{
     capture::{Capture, CaptureError},
     frame::Content,
     model::Model,
-    packet::{DATA_PORT, PACKET_LEN, POSITION_PACKET_LEN, POSITION_PORT, PacketError, PacketView},
-    turn::{Turn, TurnAssembler},
+    packet::{DATA_PORT, POSITION_PACKET_LEN, POSITION_PORT, PacketView},
+    turn::Turn,
 };
 
 /// How a recording is read.
@@ -54,10 +54,7 @@ pub struct Recording {
     config: RecordingConfig,
     /// `None` between passes.
     capture: Option<Capture<File>>,
-    turns: TurnAssembler,
-    statistics: Statistics,
-    /// That of the first good packet, and so of all.
-    model: Option<Model>,
+    intake: Intake,
     /// Packets used in this pass.
     pass: u64,
     clock: Clock,
@@ -97,10 +94,8 @@ impl Recording {
         Ok(Self {
             path: path.to_owned(),
             capture: Some(open(path)?),
-            turns: TurnAssembler::new(config.cut),
+            intake: Intake::new(config.cut),
             config,
-            statistics: Statistics::default(),
-            model: None,
             pass: 0,
             clock: Clock::default(),
             pacer: Pacer::default(),
@@ -125,8 +120,6 @@ impl Recording {
                 return Ok(None);
             };
             if let Some(turn) = turn {
-                self.statistics.turns += 1;
-                self.statistics.lost += turn.lost;
                 if self.config.pace == Pace::Real {
                     // A turn is there when its last packet is.
                     let last = Time::from_nanos(self.clock.last);
@@ -139,16 +132,12 @@ impl Recording {
 
     /// What was used and skipped so far, in all passes together.
     pub fn statistics(&self) -> Statistics {
-        Statistics {
-            late: self.turns.late(),
-            clock_steps: self.turns.clock_steps(),
-            ..self.statistics
-        }
+        self.intake.statistics()
     }
 
     /// What recorded it, once a data packet was read.
     pub fn model(&self) -> Option<Model> {
-        self.model
+        self.intake.model()
     }
 
     /// Reads to the end of a turn or of the pass; the latter may leave no turn.
@@ -157,7 +146,10 @@ impl Recording {
             let frame = match capture.next_frame() {
                 Ok(frame) => frame,
                 Err(CaptureError::Truncated { .. }) => {
-                    self.statistics.truncated_after.get_or_insert(self.pass);
+                    self.intake
+                        .statistics
+                        .truncated_after
+                        .get_or_insert(self.pass);
                     None
                 }
                 Err(reason) => {
@@ -172,54 +164,42 @@ impl Recording {
             };
             let data = match frame.content {
                 Content::Other => {
-                    self.statistics.other += 1;
+                    self.intake.statistics.other += 1;
                     continue;
                 }
                 Content::Fragment => {
-                    self.statistics.fragments += 1;
+                    self.intake.statistics.fragments += 1;
                     continue;
                 }
                 Content::Udp { host, .. } if self.config.host.is_some_and(|ours| ours != host) => {
-                    self.statistics.other_host += 1;
+                    self.intake.statistics.other_host += 1;
                     continue;
                 }
                 Content::Udp { port, payload, .. } if port == self.config.port => payload,
                 Content::Udp { port, payload, .. } => {
                     let position = port == POSITION_PORT && payload.len() == POSITION_PACKET_LEN;
                     if position {
-                        self.statistics.position += 1;
+                        self.intake.statistics.position += 1;
                     } else {
-                        self.statistics.other_port += 1;
+                        self.intake.statistics.other_port += 1;
                     }
                     continue;
                 }
             };
-            let Ok(data) = <&[u8; PACKET_LEN]>::try_from(data) else {
-                self.statistics.wrong_size += 1;
-                continue;
-            };
-            let view = PacketView::new(data).and_then(|view| view.follows(&mut self.model));
-            let view = match view {
-                Ok(view) => view,
-                Err(
-                    reason @ (PacketError::ForeignModel { .. } | PacketError::MixedModels { .. }),
-                ) => {
-                    let path = self.path.clone();
+            let packet = match self.intake.accept(data) {
+                Ok(Some(packet)) => packet,
+                Ok(None) => continue,
+                Err(reason) => {
                     return Err(SourceError::Model {
-                        path,
+                        path: self.path.clone(),
                         packet: self.pass,
                         reason,
                     });
                 }
-                Err(_) => {
-                    self.statistics.damaged += 1;
-                    continue;
-                }
             };
             self.pass += 1;
-            self.statistics.packets += 1;
-            let stamp = self.clock.stamp(frame.stamp, &view);
-            if let Some(turn) = self.turns.push(stamp, data, &view) {
+            let stamp = self.clock.stamp(frame.stamp, &packet.view);
+            if let Some(turn) = self.intake.push(stamp, &packet) {
                 return Ok(Some(turn));
             }
         }
@@ -235,7 +215,7 @@ impl Recording {
                 statistics: self.statistics(),
             });
         }
-        Ok(self.turns.finish())
+        Ok(self.intake.finish())
     }
 }
 

@@ -1,12 +1,18 @@
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use thiserror::Error;
 
-use super::{Recording, RecordingConfig, SimulatorConfig, Source, SourceError, Synthetic};
+use super::{
+    Live, LiveConfig, Recording, RecordingConfig, SimulatorConfig, Source, SourceError, StampClock,
+    Synthetic,
+};
 use crate::{FULL_TURN, Model};
 
 /// Turns in the loop of a synthetic source: two seconds.
 const DEFAULT_TURNS: usize = 20;
+
+/// Most bytes that a kernel is asked to hold.
+const MAX_BUFFER: usize = 1 << 30;
 
 /// Most turns of a synthetic loop, which is held in memory: 0.18 MB each.
 const MAX_TURNS: usize = 1_000;
@@ -30,6 +36,8 @@ pub enum SourceSpec {
         /// How it is read.
         config: RecordingConfig,
     },
+    /// A sensor.
+    Live(LiveConfig),
 }
 
 /// A text that names no source.
@@ -37,7 +45,7 @@ pub enum SourceSpec {
 #[non_exhaustive]
 pub enum SpecError {
     /// Without a known kind.
-    #[error("source {text:?} is unknown; give synthetic:SEED or pcap:FILE")]
+    #[error("source {text:?} is unknown; give synthetic:SEED, pcap:FILE or udp:PORT")]
     Kind {
         /// The text.
         text: String,
@@ -70,7 +78,7 @@ impl SourceSpec {
     ///
     /// # Errors
     ///
-    /// If a recording cannot be opened.
+    /// If a recording or a socket cannot be opened.
     pub fn open(&self) -> Result<Source, SourceError> {
         Ok(match self {
             Self::Synthetic { seed, turns, model } => {
@@ -80,6 +88,7 @@ impl SourceSpec {
             Self::Recording { path, config } => {
                 Source::Recording(Box::new(Recording::open(path, config.clone())?))
             }
+            Self::Live(config) => Source::Live(Box::new(Live::open(config.clone())?)),
         })
     }
 }
@@ -129,9 +138,74 @@ impl FromStr for SourceSpec {
                     config,
                 })
             }
+            "udp" => parse_live(name, options).map(Self::Live),
             _ => Err(unknown()),
         }
     }
+}
+
+fn parse_live<'a>(
+    port: &str,
+    options: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<LiveConfig, SpecError> {
+    let mut config = LiveConfig::default();
+    config.bind.set_port(parse("the port", port, "a UDP port")?);
+    for (option, value) in options {
+        match option {
+            "bind" => config.bind.set_ip(parse("bind", value, "an IP address")?),
+            "group" => {
+                let wanted = "a multicast address";
+                let group: IpAddr = parse("group", value, wanted)?;
+                if !group.is_multicast() {
+                    return Err(refused("group", value, wanted));
+                }
+                config.group = Some(group);
+            }
+            "interface" => config.interface = parse("interface", value, "the index of one")?,
+            "host" => config.host = Some(parse("host", value, "an IP address")?),
+            "cut" => config.cut = parse_cut(value)?,
+            "clock" => {
+                config.clock = match value {
+                    "host" => StampClock::Host,
+                    "sensor" => StampClock::Sensor,
+                    _ => return Err(refused("clock", value, "host or sensor")),
+                }
+            }
+            "buffer" => {
+                let wanted = "bytes from 1 to 1073741824";
+                config.buffer = parse("buffer", value, wanted)?;
+                if !(1..=MAX_BUFFER).contains(&config.buffer) {
+                    return Err(refused("buffer", value, wanted));
+                }
+            }
+            "silence" => {
+                let wanted = "seconds from 0.001 to 86400";
+                let seconds: f64 = parse("silence", value, wanted)?;
+                if !(0.001..=86_400.0).contains(&seconds) {
+                    return Err(refused("silence", value, wanted));
+                }
+                config.silence = Duration::from_secs_f64(seconds);
+            }
+            "turns" => config.turns = Some(parse("turns", value, "a number of turns")?),
+            _ => {
+                let known = "bind, group, interface, host, cut, clock, buffer, silence and turns";
+                return Err(unknown_option("udp", option, known));
+            }
+        }
+    }
+    if config
+        .group
+        .is_some_and(|group| group.is_ipv4() != config.bind.is_ipv4())
+    {
+        // The unspecified address of the other family is what is meant.
+        let address = config.bind.ip().to_string();
+        return Err(refused(
+            "bind",
+            &address,
+            "an address of the family of the group",
+        ));
+    }
+    Ok(config)
 }
 
 impl fmt::Display for SourceSpec {
@@ -160,7 +234,44 @@ impl fmt::Display for SourceSpec {
                     None => Ok(()),
                 }
             }
+            Self::Live(config) => write_live(f, config),
         }
+    }
+}
+
+fn write_live(f: &mut fmt::Formatter<'_>, config: &LiveConfig) -> fmt::Result {
+    let LiveConfig {
+        bind,
+        group,
+        interface,
+        host,
+        cut,
+        clock,
+        buffer,
+        silence,
+        turns,
+    } = config;
+    let (address, port) = (bind.ip(), bind.port());
+    let cut = f64::from(*cut) / 100.0;
+    let clock = match clock {
+        StampClock::Host => "host",
+        StampClock::Sensor => "sensor",
+    };
+    let silence = silence.as_secs_f64();
+    write!(
+        f,
+        "udp:{port}?bind={address}&interface={interface}&cut={cut}&clock={clock}"
+    )?;
+    write!(f, "&buffer={buffer}&silence={silence}")?;
+    if let Some(group) = group {
+        write!(f, "&group={group}")?;
+    }
+    if let Some(host) = host {
+        write!(f, "&host={host}")?;
+    }
+    match turns {
+        Some(turns) => write!(f, "&turns={turns}"),
+        None => Ok(()),
     }
 }
 
@@ -177,11 +288,15 @@ fn parse<T: FromStr>(
     value: &str,
     wanted: &'static str,
 ) -> Result<T, SpecError> {
-    value.parse().map_err(|_| SpecError::Value {
+    value.parse().map_err(|_| refused(name, value, wanted))
+}
+
+fn refused(name: &'static str, value: &str, wanted: &'static str) -> SpecError {
+    SpecError::Value {
         name,
         value: value.to_owned(),
         wanted,
-    })
+    }
 }
 
 fn parse_turns(value: &str) -> Result<usize, SpecError> {
@@ -190,11 +305,7 @@ fn parse_turns(value: &str) -> Result<usize, SpecError> {
     if (1..=MAX_TURNS).contains(&turns) {
         return Ok(turns);
     }
-    Err(SpecError::Value {
-        name: "turns",
-        value: value.to_owned(),
-        wanted,
-    })
+    Err(refused("turns", value, wanted))
 }
 
 /// Degrees to hundredths.
@@ -206,9 +317,5 @@ fn parse_cut(value: &str) -> Result<u16, SpecError> {
         // In the range of an azimuth.
         return Ok(hundredths as u16);
     }
-    Err(SpecError::Value {
-        name: "cut",
-        value: value.to_owned(),
-        wanted,
-    })
+    Err(refused("cut", value, wanted))
 }
