@@ -129,11 +129,29 @@ pub enum LayoutError {
         /// The cloud's `point_step`.
         point_step: u32,
     },
-    /// A field the reader needs is missing or no single float.
-    #[error("the cloud has no float32 field {name:?}, which is needed to read its points")]
+    /// A field the reader needs is missing.
+    #[error("the cloud has no field {name:?}, which is needed to read its points")]
     Missing {
         /// The field.
         name: &'static str,
+    },
+    /// A field the reader needs is there more than once.
+    #[error("the cloud has several fields {name:?}; which one is meant is not told")]
+    Repeated {
+        /// The field.
+        name: &'static str,
+    },
+    /// A field the reader needs is of a kind that cannot be taken for what it should be.
+    #[error("field {name:?} is {count} x {datatype:?}; one {wanted} is needed to read the points")]
+    Kind {
+        /// The field.
+        name: &'static str,
+        /// Type of its values.
+        datatype: Datatype,
+        /// How many there are.
+        count: u32,
+        /// What it may be.
+        wanted: &'static str,
     },
 }
 
@@ -146,7 +164,8 @@ pub struct CloudPoint {
     pub y: f32,
     /// Up in metres.
     pub z: f32,
-    /// Reflectivity as the sensor gave it, 0 to 255 for a Velodyne; 0 if the cloud has none.
+    /// Reflectivity as the sensor gave it, 0 to 255 for a Velodyne; 0 if the cloud has none. Whole
+    /// numbers above 2^24 are rounded.
     pub intensity: f32,
 }
 
@@ -229,35 +248,75 @@ impl PointCloud2 {
         Ok(())
     }
 
-    /// Reads position and intensity of every point, whatever the order of the fields, row by row.
+    /// Reads position and intensity of every point, whatever the order, types and places of the
+    /// fields and whatever else there is, row by row. Nothing is allocated for it.
     ///
-    /// Points may be NaN or infinite: a cloud from elsewhere need not tell the truth in
-    /// `is_dense`.
+    /// Positions are `float32` or `float64`, of which the nearest `float32` is taken; the intensity
+    /// is of any type. Points may be NaN or infinite: a cloud from elsewhere need not tell the
+    /// truth in `is_dense`. A cloud without points needs no fields.
     ///
     /// # Errors
     ///
-    /// If the sizes contradict each other or `x`, `y` or `z` is no `float32` field.
+    /// If the sizes contradict each other, or `x`, `y` or `z` is missing, there twice, or neither a
+    /// `float32` nor a `float64`, or if `intensity` is there twice or several values.
     pub fn points(&self) -> Result<Points<'_>, LayoutError> {
         self.check_layout()?;
-        let offset = |name: &'static str| {
-            let found = self.fields.iter().find(|field| {
-                field.name == name && field.datatype == Datatype::Float32 && field.count >= 1
-            });
-            found
-                .map(|field| field.offset as usize)
-                .ok_or(LayoutError::Missing { name })
+        if self.width == 0 || self.height == 0 {
+            return Ok(Points::default());
+        }
+        let position = |name| {
+            let wanted = "float32 or float64";
+            let value = self
+                .value(name, wanted)?
+                .ok_or(LayoutError::Missing { name })?;
+            match value.datatype {
+                Datatype::Float32 | Datatype::Float64 => Ok(value),
+                datatype => Err(LayoutError::Kind {
+                    name,
+                    datatype,
+                    count: 1,
+                    wanted,
+                }),
+            }
         };
-        // Points of zero bytes have no x, so an accepted cloud has no more points than bytes.
         Ok(Points {
             data: &self.data,
-            xyz: [offset("x")?, offset("y")?, offset("z")?],
-            intensity: offset("intensity").ok(),
-            big_endian: self.is_bigendian,
+            xyz: [position("x")?, position("y")?, position("z")?],
+            intensity: self.value("intensity", "number")?,
+            // Points of zero bytes have no x, so there are no more points than bytes.
             point_step: self.point_step as usize,
             padding: (self.row_step - self.width * self.point_step) as usize,
             width: self.width,
             column: 0,
         })
+    }
+
+    /// Where the values of a field are, if there is one of this name.
+    fn value(
+        &self,
+        name: &'static str,
+        wanted: &'static str,
+    ) -> Result<Option<Value>, LayoutError> {
+        let mut named = self.fields.iter().filter(|field| field.name == name);
+        let Some(field) = named.next() else {
+            return Ok(None);
+        };
+        if named.next().is_some() {
+            return Err(LayoutError::Repeated { name });
+        }
+        if field.count != 1 {
+            return Err(LayoutError::Kind {
+                name,
+                datatype: field.datatype,
+                count: field.count,
+                wanted,
+            });
+        }
+        Ok(Some(Value {
+            offset: field.offset as usize,
+            datatype: field.datatype,
+            big_endian: self.is_bigendian,
+        }))
     }
 
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
@@ -335,17 +394,74 @@ impl PointField {
     }
 }
 
+/// Where a value is in a point.
+#[derive(Debug, Clone, Copy)]
+struct Value {
+    offset: usize,
+    datatype: Datatype,
+    big_endian: bool,
+}
+
+impl Value {
+    /// Reads the value of a point, which is long enough for it.
+    #[inline]
+    fn read(self, point: &[u8]) -> f32 {
+        match self.datatype {
+            Datatype::Float32 => f32::from_bits(u32::from_le_bytes(self.bytes(point))),
+            Datatype::Float64 => f64::from_bits(u64::from_le_bytes(self.bytes(point))) as f32,
+            Datatype::Int8 => f32::from(i8::from_le_bytes(self.bytes(point))),
+            Datatype::Uint8 => f32::from(u8::from_le_bytes(self.bytes(point))),
+            Datatype::Int16 => f32::from(i16::from_le_bytes(self.bytes(point))),
+            Datatype::Uint16 => f32::from(u16::from_le_bytes(self.bytes(point))),
+            Datatype::Int32 => i32::from_le_bytes(self.bytes(point)) as f32,
+            Datatype::Uint32 => u32::from_le_bytes(self.bytes(point)) as f32,
+        }
+    }
+
+    /// The bytes of the value, the lowest first.
+    #[inline]
+    fn bytes<const N: usize>(self, point: &[u8]) -> [u8; N] {
+        let mut bytes = point[self.offset..]
+            .first_chunk()
+            .copied()
+            .unwrap_or([0; N]);
+        if self.big_endian {
+            bytes.reverse();
+        }
+        bytes
+    }
+}
+
 /// The points of a cloud; see [`PointCloud2::points`].
 #[derive(Debug, Clone)]
 pub struct Points<'a> {
     data: &'a [u8],
-    xyz: [usize; 3],
-    intensity: Option<usize>,
-    big_endian: bool,
+    xyz: [Value; 3],
+    intensity: Option<Value>,
     point_step: usize,
     padding: usize,
+    /// 0 for a cloud without points.
     width: u32,
     column: u32,
+}
+
+impl Default for Points<'_> {
+    fn default() -> Self {
+        let nowhere = Value {
+            offset: 0,
+            datatype: Datatype::Float32,
+            big_endian: false,
+        };
+        Self {
+            data: &[],
+            xyz: [nowhere; 3],
+            intensity: None,
+            point_step: 0,
+            padding: 0,
+            width: 0,
+            column: 0,
+        }
+    }
 }
 
 impl Iterator for Points<'_> {
@@ -362,20 +478,12 @@ impl Iterator for Points<'_> {
             self.column = 0;
             self.data = rest.get(self.padding..)?;
         }
-        let float = |offset: usize| {
-            let bytes = point[offset..].first_chunk().copied().unwrap_or_default();
-            if self.big_endian {
-                f32::from_be_bytes(bytes)
-            } else {
-                f32::from_le_bytes(bytes)
-            }
-        };
-        let [x, y, z] = self.xyz.map(float);
+        let [x, y, z] = self.xyz.map(|value| value.read(point));
         Some(CloudPoint {
             x,
             y,
             z,
-            intensity: self.intensity.map_or(0.0, float),
+            intensity: self.intensity.map_or(0.0, |value| value.read(point)),
         })
     }
 }

@@ -6,7 +6,7 @@ use std::{
     cell::Cell,
 };
 
-use lidar_messages::{Header, Packets, PointCloud2, Time, VelodyneScan};
+use lidar_messages::{Datatype, Header, Packets, PointCloud2, PointField, Time, VelodyneScan};
 
 thread_local! {
     /// Allocations of this thread and the bytes of the largest.
@@ -85,4 +85,25 @@ fn foreign_lengths_allocate_nothing() {
     let wire = bytes::Bytes::from(wire);
     let (_, _, largest) = allocations(|| PointCloud2::decode(wire).unwrap_err());
     assert!(largest < 100, "{largest} B");
+}
+
+#[test]
+fn reading_points_allocates_nothing() {
+    let float = |name: &'static str, offset| PointField {
+        name: name.into(),
+        offset,
+        datatype: Datatype::Float32,
+        count: 1,
+    };
+    let cloud = PointCloud2 {
+        height: 1,
+        width: 10_000,
+        fields: vec![float("x", 0), float("y", 4), float("z", 8)],
+        point_step: 12,
+        row_step: 120_000,
+        data: vec![0; 120_000].into(),
+        ..PointCloud2::default()
+    };
+    let (points, count, _) = allocations(|| cloud.points().unwrap().count());
+    assert_eq!((points, count), (10_000, 0));
 }

@@ -103,7 +103,7 @@ fn conversion(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Points per second of every model: packets read alone, and with the conversion to a cloud.
+/// Points per second of every model: packets taken apart, converted to a cloud, and the cloud read.
 fn models(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("models");
     for model in Model::ALL {
@@ -123,6 +123,13 @@ fn models(criterion: &mut Criterion) {
             });
             group.bench_function(name("convert"), |bencher| {
                 bencher.iter(|| converter.convert(black_box(&scan)).unwrap().data.len());
+            });
+            let cloud = converter.convert(&scan).unwrap();
+            group.bench_function(name("read"), |bencher| {
+                bencher.iter(|| {
+                    let points = black_box(&cloud).points().unwrap();
+                    points.fold(0.0, |sum, point| sum + point.x + point.y + point.z)
+                });
             });
         }
     }
