@@ -24,6 +24,11 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "copyleft per file, used unchanged; comes with rosrust, in the benches only",
     ),
     (
+        "libbz2-rs-sys",
+        "bzip2-1.0.6",
+        "as BSD-3-Clause, in words of its own; comes with bzip2",
+    ),
+    (
         "option-ext",
         "MPL-2.0",
         "copyleft per file, used unchanged; comes with zenoh",

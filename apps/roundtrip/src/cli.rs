@@ -247,7 +247,7 @@ const MOST: u64 = 1_000_000;
 /// What is sent, and how often.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// Where scans come from: `synthetic:SEED`, `pcap:FILE` or `udp:PORT?turns=N`.
+    /// Where scans come from: `synthetic:SEED`, `pcap:FILE`, `bag:FILE` or `udp:PORT?turns=N`.
     #[arg(
         long,
         value_name = "SOURCE",
@@ -549,7 +549,9 @@ impl LoadArgs {
                  to, as in udp:2368?turns=100"
             )));
         }
-        if let SourceSpec::Recording { .. } = &spec {
+        if let SourceSpec::Recording { .. } | SourceSpec::Bag { .. } | SourceSpec::Clouds { .. } =
+            &spec
+        {
             let first = spec.open().and_then(|mut source| source.next_scan());
             first.map_err(|error| Failure::new(what, error))?;
         }
@@ -565,7 +567,9 @@ impl LoadArgs {
         let turns = match &spec {
             SourceSpec::Synthetic { turns, .. } => *turns,
             // A recording is held whole, once through.
-            SourceSpec::Recording { .. } => usize::MAX,
+            SourceSpec::Recording { .. } | SourceSpec::Bag { .. } | SourceSpec::Clouds { .. } => {
+                usize::MAX
+            }
             SourceSpec::Live(config) => config.turns.map_or(usize::MAX, |turns| {
                 usize::try_from(turns).unwrap_or(usize::MAX)
             }),
@@ -582,7 +586,7 @@ impl LoadArgs {
             }
         }
         let statistics = source.statistics();
-        let goes_on = matches!(spec, SourceSpec::Recording { .. })
+        let goes_on = matches!(spec, SourceSpec::Recording { .. } | SourceSpec::Bag { .. })
             && scans.len() == MAX_SCANS
             && matches!(source.next_scan(), Ok(Some(_)));
         let report = SourceReport {

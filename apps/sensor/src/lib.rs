@@ -17,6 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bag;
 mod capture;
 mod continuity;
 mod convert;
@@ -24,11 +25,13 @@ mod downsample;
 mod frame;
 mod model;
 mod packet;
+mod pcd;
 mod random;
 mod socket;
 pub mod source;
 mod turn;
 
+pub use bag::{Bag, BagError, Connection, Recorded};
 pub use capture::{Capture, CaptureError, Frame};
 pub use convert::{Convention, ConvertError, Converter, EqualPairs, Layout, POINT_STEP, Point};
 pub use downsample::{PercentError, downsample};
@@ -38,4 +41,5 @@ pub use packet::{
     BLOCKS, Block, DATA_PORT, FULL_TURN, PACKET_LEN, POSITION_PACKET_LEN, POSITION_PORT, Packet,
     PacketError, PacketView, Return, ReturnMode, SLOTS,
 };
+pub use pcd::{PcdError, read_pcd, write_pcd};
 pub use turn::{FRAME_ID, MAX_PACKETS, Turn, TurnAssembler};

@@ -1,4 +1,4 @@
-//! Where scans come from: a synthetic street, a recording or a sensor.
+//! Where scans and clouds come from: a synthetic street, a recording or a sensor.
 //!
 //! A source is named by a text, which [`SourceSpec`] parses:
 //!
@@ -10,10 +10,16 @@
 //! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT&host=ADDRESS&pace=PACE` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368, from one host only, `fast` or as recorded (`real`) |
 //! | `udp:PORT` | a sensor that sends to this UDP port |
 //! | `udp:PORT?OPTIONS` | the same: `bind=ADDRESS`, `group=ADDRESS` and `interface=INDEX` for multicast, `host=ADDRESS`, `cut=DEGREES`, `clock=host` or `sensor`, `buffer=BYTES`, `silence=SECONDS`, `turns=N`; see [`LiveConfig`] |
+//! | `bag:FILE` | a ROS 1 bag with one topic of scans or clouds |
+//! | `bag:FILE?topic=TOPIC` | the same of this topic |
+//! | `pcd:PATH` | a PCD file, or those of a folder by name |
+//! | `kitti:PATH` | a file of points as KITTI has them, or those of a folder by name |
 
+mod clouds;
 mod intake;
 mod live;
 mod pace;
+mod playback;
 mod recording;
 mod spec;
 mod synthetic;
@@ -23,13 +29,17 @@ use std::{fmt, io, net::SocketAddr, path::PathBuf, time::Duration};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use clouds::{CloudFileError, CloudFiles, CloudFormat};
 pub use live::{Live, LiveConfig, StampClock};
 pub use pace::Pace;
+pub use playback::Playback;
 pub use recording::{Recording, RecordingConfig};
 pub use spec::{SourceSpec, SpecError};
 pub use synthetic::{SimulatedTurn, Simulator, SimulatorConfig, Synthetic};
 
-use crate::{capture::CaptureError, packet::PacketError, turn::Turn};
+use lidar_messages::PointCloud2;
+
+use crate::{bag::BagError, capture::CaptureError, packet::PacketError, turn::Turn};
 
 /// A source of scans.
 #[derive(Debug)]
@@ -40,6 +50,19 @@ pub enum Source {
     Recording(Box<Recording>),
     /// A sensor that is listened to.
     Live(Box<Live>),
+    /// A topic of a bag.
+    Playback(Box<Playback>),
+    /// Files of clouds.
+    Clouds(CloudFiles),
+}
+
+/// What a source gives for one turn of a sensor.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sweep {
+    /// Its packets.
+    Scan(Turn),
+    /// Its points.
+    Cloud(PointCloud2),
 }
 
 impl Source {
@@ -53,11 +76,26 @@ impl Source {
     ///
     /// If a recording cannot be read, a sensor is not heard, it is one that is not supported or more
     /// than one, or there is no data packet at all.
-    pub fn next_scan(&mut self) -> Result<Option<Turn>, SourceError> {
+    pub fn next_sweep(&mut self) -> Result<Option<Sweep>, SourceError> {
         match self {
-            Self::Synthetic(synthetic) => Ok(Some(synthetic.next_scan())),
-            Self::Recording(recording) => recording.next_scan(),
-            Self::Live(live) => live.next_scan(),
+            Self::Synthetic(synthetic) => Ok(Some(Sweep::Scan(synthetic.next_scan()))),
+            Self::Recording(recording) => Ok(recording.next_scan()?.map(Sweep::Scan)),
+            Self::Live(live) => Ok(live.next_scan()?.map(Sweep::Scan)),
+            Self::Playback(playback) => playback.next_sweep(),
+            Self::Clouds(files) => Ok(files.next_cloud()?.map(Sweep::Cloud)),
+        }
+    }
+
+    /// The next turn of a source of packets.
+    ///
+    /// # Errors
+    ///
+    /// As [`next_sweep`](Self::next_sweep), and if the source holds clouds.
+    pub fn next_scan(&mut self) -> Result<Option<Turn>, SourceError> {
+        match self.next_sweep()? {
+            Some(Sweep::Scan(turn)) => Ok(Some(turn)),
+            Some(Sweep::Cloud(_)) => Err(SourceError::NoPackets),
+            None => Ok(None),
         }
     }
 
@@ -67,6 +105,8 @@ impl Source {
             Self::Synthetic(synthetic) => synthetic.statistics(),
             Self::Recording(recording) => recording.statistics(),
             Self::Live(live) => live.statistics(),
+            Self::Playback(playback) => playback.statistics(),
+            Self::Clouds(files) => files.statistics(),
         }
     }
 }
@@ -101,7 +141,7 @@ pub struct Statistics {
     pub fragments: u64,
     /// Frames that hold no datagram, such as ARP and TCP.
     pub other: u64,
-    /// Data packets before the place where the file is cut or damaged, if it is.
+    /// Data packets before the place where the file is cut or damaged, if it is; for a bag, messages.
     pub truncated_after: Option<u64>,
 }
 
@@ -115,7 +155,10 @@ impl Statistics {
 
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} packets in {} turns", self.packets, self.turns)?;
+        match self.packets {
+            0 => write!(f, "{} turns", self.turns)?,
+            packets => write!(f, "{packets} packets in {} turns", self.turns)?,
+        }
         for (count, what) in [
             (self.lost, "lost"),
             (self.dropped, "dropped by the kernel"),
@@ -134,6 +177,7 @@ impl fmt::Display for Statistics {
             }
         }
         match self.truncated_after {
+            Some(count) if self.packets == 0 => write!(f, ", truncated after {count}"),
             Some(packets) => write!(f, ", truncated after {packets} packets"),
             None => Ok(()),
         }
@@ -170,6 +214,42 @@ pub enum SourceError {
         /// Which sensor.
         reason: PacketError,
     },
+    /// A bag cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Bag {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: BagError,
+    },
+    /// A bag has not the one topic that is to be read.
+    #[error(
+        "{} has {found} topics of scans or clouds{}, and one is needed; it holds: {}",
+        path.display(),
+        wanted.as_ref().map(|topic| format!(" named {topic}")).unwrap_or_default(),
+        if topics.is_empty() { "nothing" } else { topics }
+    )]
+    Topic {
+        /// The file.
+        path: PathBuf,
+        /// Topics that could be read.
+        found: usize,
+        /// The topic that was asked for.
+        wanted: Option<String>,
+        /// All that there are, with their types.
+        topics: String,
+    },
+    /// A file of clouds cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    CloudFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: CloudFileError,
+    },
+    /// Packets are needed and the source has only points.
+    #[error("the source holds clouds and no packets of a sensor; give one with packets")]
+    NoPackets,
     /// The socket for a sensor cannot be opened.
     #[error("cannot listen to UDP {address}: {reason}")]
     Bind {

@@ -3,8 +3,8 @@ use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr, time::Duration};
 use thiserror::Error;
 
 use super::{
-    Live, LiveConfig, Recording, RecordingConfig, SimulatorConfig, Source, SourceError, StampClock,
-    Synthetic,
+    CloudFiles, CloudFormat, Live, LiveConfig, Playback, Recording, RecordingConfig,
+    SimulatorConfig, Source, SourceError, StampClock, Synthetic,
 };
 use crate::{FULL_TURN, Model};
 
@@ -38,6 +38,20 @@ pub enum SourceSpec {
     },
     /// A sensor.
     Live(LiveConfig),
+    /// A ROS 1 bag.
+    Bag {
+        /// The file.
+        path: PathBuf,
+        /// The topic, if it is not the only one that can be read.
+        topic: Option<String>,
+    },
+    /// A file of clouds, or a folder of them.
+    Clouds {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the files are.
+        format: CloudFormat,
+    },
 }
 
 /// A text that names no source.
@@ -45,7 +59,10 @@ pub enum SourceSpec {
 #[non_exhaustive]
 pub enum SpecError {
     /// Without a known kind.
-    #[error("source {text:?} is unknown; give synthetic:SEED, pcap:FILE or udp:PORT")]
+    #[error(
+        "source {text:?} is unknown; give synthetic:SEED, pcap:FILE, udp:PORT, bag:FILE, \
+             pcd:PATH or kitti:PATH"
+    )]
     Kind {
         /// The text.
         text: String,
@@ -89,6 +106,10 @@ impl SourceSpec {
                 Source::Recording(Box::new(Recording::open(path, config.clone())?))
             }
             Self::Live(config) => Source::Live(Box::new(Live::open(config.clone())?)),
+            Self::Bag { path, topic } => {
+                Source::Playback(Box::new(Playback::open(path, topic.as_deref())?))
+            }
+            Self::Clouds { path, format } => Source::Clouds(CloudFiles::open(path, *format)?),
         })
     }
 }
@@ -139,6 +160,27 @@ impl FromStr for SourceSpec {
                 })
             }
             "udp" => parse_live(name, options).map(Self::Live),
+            "bag" if !name.is_empty() => {
+                let mut topic = None;
+                for (option, value) in options {
+                    match option {
+                        "topic" => topic = Some(value.to_owned()),
+                        _ => return Err(unknown_option("bag", option, "topic")),
+                    }
+                }
+                Ok(Self::Bag {
+                    path: PathBuf::from(name),
+                    topic,
+                })
+            }
+            // They have no options, so a question mark is of the name.
+            "pcd" | "kitti" if !rest.is_empty() => Ok(Self::Clouds {
+                path: PathBuf::from(rest),
+                format: match kind {
+                    "pcd" => CloudFormat::Pcd,
+                    _ => CloudFormat::Kitti,
+                },
+            }),
             _ => Err(unknown()),
         }
     }
@@ -235,6 +277,18 @@ impl fmt::Display for SourceSpec {
                 }
             }
             Self::Live(config) => write_live(f, config),
+            Self::Bag { path, topic } => {
+                write!(f, "bag:{}", path.display())?;
+                match topic {
+                    Some(topic) => write!(f, "?topic={topic}"),
+                    // So that a question mark in the name is not taken for the start of options.
+                    None => write!(f, "?"),
+                }
+            }
+            Self::Clouds { path, format } => match format {
+                CloudFormat::Pcd => write!(f, "pcd:{}", path.display()),
+                CloudFormat::Kitti => write!(f, "kitti:{}", path.display()),
+            },
         }
     }
 }

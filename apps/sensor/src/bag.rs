@@ -1,0 +1,476 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use bytes::Bytes;
+use bzip2::read::BzDecoder;
+use lidar_messages::Time;
+use lz4_flex::frame::FrameDecoder;
+use thiserror::Error;
+
+/// How every bag of this format starts.
+const MAGIC: &[u8] = b"#ROSBAG V2.0\n";
+
+/// Longest header of a record taken for real, in bytes.
+const MAX_HEADER: u32 = 1 << 20;
+
+/// Longest chunk or record taken for real, in bytes, also when unpacked.
+const MAX_DATA: u32 = 1 << 28;
+
+/// Most messages of a bag: days of every topic of a vehicle. Each one takes 24 bytes of memory.
+const MAX_MESSAGES: usize = 50_000_000;
+
+/// Chunks that are held unpacked. Messages of neighbouring chunks may interleave.
+const HELD_CHUNKS: usize = 4;
+
+/// Numbers of the records that are read; the others only repeat what these say.
+const MESSAGE: u8 = 0x02;
+const BAG_HEADER: u8 = 0x03;
+const CHUNK: u8 = 0x05;
+const CONNECTION: u8 = 0x07;
+
+/// Why a file is not a bag that can be read, or not to its end.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BagError {
+    /// Without a byte.
+    #[error("the file is empty")]
+    Empty,
+    /// Something else.
+    #[error("not a bag of format 2.0: it starts with {start:?}")]
+    Foreign {
+        /// The first bytes.
+        start: String,
+    },
+    /// Packed in a way that is not read here.
+    #[error("compression {name:?} of a chunk is not supported; none, lz4 and bz2 are")]
+    Compression {
+        /// Its name.
+        name: String,
+    },
+    /// The bag is encrypted.
+    #[error("the bag is encrypted by {name:?}; decrypt it first")]
+    Encrypted {
+        /// What encrypted it.
+        name: String,
+    },
+    /// More messages than are held in mind.
+    #[error("the bag has more than {MAX_MESSAGES} messages; split it")]
+    TooLong,
+    /// Reading failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What was published where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// The topic.
+    pub topic: String,
+    /// `package/Type`.
+    pub kind: String,
+    /// Fingerprint of the definition.
+    pub md5: String,
+}
+
+/// A recorded message.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// When it was received.
+    pub time: Time,
+    /// The message. It shares the memory of its chunk.
+    pub data: Bytes,
+}
+
+/// A ROS 1 bag, read in the order of time.
+///
+/// Opening it goes through the whole file once, also without an index, as a recorder that was
+/// stopped hard leaves it. Memory: a few unpacked chunks, and 24 bytes for each message.
+#[derive(Debug)]
+pub struct Bag {
+    file: BufReader<File>,
+    /// Bytes of it.
+    len: u64,
+    chunks: Vec<Chunk>,
+    connections: HashMap<u32, Connection>,
+    /// By time.
+    messages: Vec<Entry>,
+    next: usize,
+    /// The chunks that were unpacked last, the newest at the end.
+    held: VecDeque<(u32, Bytes)>,
+    damage: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    /// Where its data begins in the file.
+    at: u64,
+    /// Bytes there.
+    len: u32,
+    packing: Packing,
+    /// Bytes when unpacked.
+    size: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Packing {
+    None,
+    Lz4,
+    Bz2,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    time: u64,
+    connection: u32,
+    chunk: u32,
+    /// Place of the message in its chunk.
+    at: u32,
+    len: u32,
+}
+
+/// What ends reading a part of a bag.
+enum Fault {
+    /// What comes cannot be, or the file ends: what came before is good.
+    Damaged(&'static str),
+    Refused(BagError),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Damaged("the file ends inside a record"),
+            _ => Self::Refused(error.into()),
+        }
+    }
+}
+
+impl Bag {
+    /// Opens a bag and looks through it.
+    ///
+    /// # Errors
+    ///
+    /// If it is none, of a compression that is not supported, encrypted, or cannot be read.
+    pub fn open(path: &Path) -> Result<Self, BagError> {
+        let file = File::open(path)?;
+        let len = file.metadata()?.len();
+        let mut file = BufReader::new(file);
+        let mut start = Vec::new();
+        let magic = MAGIC.len() as u64;
+        file.by_ref().take(magic).read_to_end(&mut start)?;
+        if start.is_empty() {
+            return Err(BagError::Empty);
+        }
+        if start != MAGIC {
+            let start = String::from_utf8_lossy(&start).into_owned();
+            return Err(BagError::Foreign { start });
+        }
+        let mut bag = Self {
+            file,
+            len,
+            chunks: Vec::new(),
+            connections: HashMap::new(),
+            messages: Vec::new(),
+            next: 0,
+            held: VecDeque::new(),
+            damage: None,
+        };
+        match bag.look_through() {
+            Ok(()) => {}
+            Err(Fault::Damaged(reason)) => bag.damage = Some(reason),
+            Err(Fault::Refused(error)) => return Err(error),
+        }
+        // Messages of one time keep their order.
+        bag.messages.sort_by_key(|entry| entry.time);
+        Ok(bag)
+    }
+
+    /// What was recorded, by topic.
+    pub fn connections(&self) -> Vec<&Connection> {
+        let mut connections: Vec<_> = self.connections.values().collect();
+        connections.sort_by(|a, b| (&a.topic, &a.kind).cmp(&(&b.topic, &b.kind)));
+        connections.dedup();
+        connections
+    }
+
+    /// Leaves only the messages that `wanted` says of; what was read already comes again.
+    pub fn select(&mut self, wanted: impl Fn(&Connection) -> bool) {
+        let connections = &self.connections;
+        let is_wanted = |entry: &Entry| connections.get(&entry.connection).is_some_and(&wanted);
+        self.messages.retain(is_wanted);
+        self.next = 0;
+    }
+
+    /// Messages, of all connections or those selected.
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Whether there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Why the bag was not read to its end, if it was not.
+    pub fn damage(&self) -> Option<&'static str> {
+        self.damage
+    }
+
+    /// The next message, or `None` after the last.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or has changed.
+    pub fn next_message(&mut self) -> Result<Option<Recorded>, BagError> {
+        let Some(&entry) = self.messages.get(self.next) else {
+            return Ok(None);
+        };
+        let chunk = match self.held.iter().find(|(number, _)| *number == entry.chunk) {
+            Some((_, chunk)) => chunk.clone(),
+            None => {
+                let chunk = self.unpack(self.chunks[entry.chunk as usize]);
+                let chunk = chunk.map_err(|fault| match fault {
+                    Fault::Damaged(reason) => {
+                        io::Error::new(io::ErrorKind::InvalidData, reason).into()
+                    }
+                    Fault::Refused(error) => error,
+                })?;
+                if self.held.len() == HELD_CHUNKS {
+                    self.held.pop_front();
+                }
+                self.held.push_back((entry.chunk, chunk.clone()));
+                chunk
+            }
+        };
+        let (at, end) = (entry.at as usize, entry.at as usize + entry.len as usize);
+        if end > chunk.len() {
+            let reason = "the bag has changed since it was opened";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason).into());
+        }
+        self.next += 1;
+        Ok(Some(Recorded {
+            time: Time::from_nanos(entry.time),
+            data: chunk.slice(at..end),
+        }))
+    }
+
+    fn look_through(&mut self) -> Result<(), Fault> {
+        loop {
+            let Some(header_len) = read_len(&mut self.file)? else {
+                return Ok(());
+            };
+            if header_len > MAX_HEADER {
+                return Err(Fault::Damaged(
+                    "the header of a record claims more than 1 MiB",
+                ));
+            }
+            let header = read_bytes(&mut self.file, header_len)?;
+            let fields = Fields(&header);
+            let len =
+                read_len(&mut self.file)?.ok_or(Fault::Damaged("the file ends inside a record"))?;
+            if len > MAX_DATA {
+                return Err(Fault::Damaged("a record claims more than 256 MiB"));
+            }
+            match fields.op()? {
+                CHUNK => self.look_through_chunk(&fields, len)?,
+                CONNECTION => {
+                    let data = read_bytes(&mut self.file, len)?;
+                    self.connect(&fields, &data)?;
+                }
+                BAG_HEADER => {
+                    if let Some(name) = fields.get(b"encryptor").filter(|name| !name.is_empty()) {
+                        let name = String::from_utf8_lossy(name).into_owned();
+                        return Err(Fault::Refused(BagError::Encrypted { name }));
+                    }
+                    skip(&mut self.file, len)?;
+                }
+                _ => skip(&mut self.file, len)?,
+            }
+        }
+    }
+
+    fn look_through_chunk(&mut self, fields: &Fields<'_>, len: u32) -> Result<(), Fault> {
+        let packing = match fields.get(b"compression") {
+            Some(b"none") => Packing::None,
+            Some(b"lz4") => Packing::Lz4,
+            Some(b"bz2") => Packing::Bz2,
+            name => {
+                let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+                return Err(Fault::Refused(BagError::Compression { name }));
+            }
+        };
+        let chunk = Chunk {
+            at: self.file.stream_position()?,
+            len,
+            packing,
+            size: fields.number(b"size")?,
+        };
+        let unpacked = self.unpack(chunk)?;
+        // Each chunk takes more bytes of the file than there are numbers for.
+        let number = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
+        self.chunks.push(chunk);
+        let mut rest = &unpacked[..];
+        let damaged = Fault::Damaged("a record reaches out of its chunk");
+        while !rest.is_empty() {
+            let (Some(header), Some(data)) = (take(&mut rest), take(&mut rest)) else {
+                return Err(damaged);
+            };
+            let fields = Fields(header);
+            match fields.op()? {
+                MESSAGE => {
+                    if self.messages.len() == MAX_MESSAGES {
+                        return Err(Fault::Refused(BagError::TooLong));
+                    }
+                    let at = data.as_ptr().addr() - unpacked.as_ptr().addr();
+                    self.messages.push(Entry {
+                        time: fields.time(b"time")?,
+                        connection: fields.number(b"conn")?,
+                        chunk: number,
+                        // A chunk has less than 2^32 bytes.
+                        at: at as u32,
+                        len: data.len() as u32,
+                    });
+                }
+                CONNECTION => self.connect(&fields, data)?,
+                _ => {}
+            }
+        }
+        if self.held.len() == HELD_CHUNKS {
+            self.held.pop_front();
+        }
+        self.held.push_back((number, unpacked));
+        Ok(())
+    }
+
+    fn connect(&mut self, fields: &Fields<'_>, data: &[u8]) -> Result<(), Fault> {
+        let about = Fields(data);
+        let text = |name: &[u8]| {
+            let text = about.get(name).or_else(|| fields.get(name));
+            String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+        };
+        let connection = Connection {
+            topic: text(b"topic"),
+            kind: text(b"type"),
+            md5: text(b"md5sum"),
+        };
+        self.connections.insert(fields.number(b"conn")?, connection);
+        Ok(())
+    }
+
+    fn unpack(&mut self, chunk: Chunk) -> Result<Bytes, Fault> {
+        if chunk.size > MAX_DATA {
+            return Err(Fault::Damaged("a chunk claims more than 256 MiB"));
+        }
+        let end = chunk.at + u64::from(chunk.len);
+        if end > self.len {
+            return Err(Fault::Damaged("the file ends inside a chunk"));
+        }
+        self.file.seek(SeekFrom::Start(chunk.at))?;
+        let mut packed = self.file.by_ref().take(u64::from(chunk.len));
+        let mut bytes = Vec::new();
+        // One byte more than is announced, to see that there are no more.
+        let limit = u64::from(chunk.size) + 1;
+        let read = match chunk.packing {
+            Packing::None => packed.read_to_end(&mut bytes),
+            Packing::Lz4 => FrameDecoder::new(&mut packed)
+                .take(limit)
+                .read_to_end(&mut bytes),
+            Packing::Bz2 => BzDecoder::new(&mut packed)
+                .take(limit)
+                .read_to_end(&mut bytes),
+        };
+        // Where the decoder stopped is its own affair.
+        self.file.seek(SeekFrom::Start(end))?;
+        match read {
+            Ok(read) if read == chunk.size as usize => Ok(bytes.into()),
+            Ok(_) => Err(Fault::Damaged("a chunk has another length than it claims")),
+            Err(_) if !matches!(chunk.packing, Packing::None) => {
+                Err(Fault::Damaged("a chunk cannot be unpacked"))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Named values: `length name=value` one after the other.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
+        let mut rest = self.0;
+        while let Some(field) = take(&mut rest) {
+            if let Some(value) = field
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix(b"="))
+            {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn op(&self) -> Result<u8, Fault> {
+        match self.get(b"op") {
+            Some(&[op]) => Ok(op),
+            _ => Err(Fault::Damaged("a record does not say what it is")),
+        }
+    }
+
+    fn number(&self, name: &[u8]) -> Result<u32, Fault> {
+        let bytes = self.get(name).and_then(|value| value.try_into().ok());
+        let bytes = bytes.ok_or(Fault::Damaged("a record lacks a number"))?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn time(&self, name: &[u8]) -> Result<u64, Fault> {
+        let bytes = self
+            .get(name)
+            .and_then(|value| <[u8; 8]>::try_from(value).ok());
+        let bytes = bytes.ok_or(Fault::Damaged("a message lacks its time"))?;
+        let word = |at: usize| {
+            let bytes = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+            u32::from_le_bytes(bytes)
+        };
+        let (secs, nsecs) = (word(0), word(4));
+        Ok(Time { secs, nsecs }.as_nanos())
+    }
+}
+
+/// Takes a length and as many bytes off the front.
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, tail) = rest.split_first_chunk()?;
+    let (part, tail) = tail.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    *rest = tail;
+    Some(part)
+}
+
+/// The length of what follows; `None` at the end of the file.
+fn read_len(file: &mut impl Read) -> io::Result<Option<u32>> {
+    let mut bytes = Vec::with_capacity(4);
+    match file.take(4).read_to_end(&mut bytes)? {
+        0 => Ok(None),
+        _ => match bytes.try_into() {
+            Ok(bytes) => Ok(Some(u32::from_le_bytes(bytes))),
+            Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        },
+    }
+}
+
+/// Memory follows what is there.
+fn read_bytes(file: &mut impl Read, len: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match file.take(u64::from(len)).read_to_end(&mut bytes)? {
+        read if read == len as usize => Ok(bytes),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn skip(file: &mut impl Read, len: u32) -> io::Result<()> {
+    match io::copy(&mut file.take(u64::from(len)), &mut io::sink())? {
+        read if read == u64::from(len) => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
