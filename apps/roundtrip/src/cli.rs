@@ -15,6 +15,7 @@ use transport_api::{PeerId, Qos, TransportConfig};
 use vehicle::{DataType, Feed};
 
 use crate::failure::Failure;
+use crate::sensor::SensorArgs;
 use crate::supervision::SourceReport;
 
 /// Sends lidar scans from a vehicle to an edge and object lists back, over interchangeable
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Host(HostArgs),
     /// List the transports that are compiled in, with capabilities, limits and options.
     Transports(FormatArgs),
+    /// Look into recordings of sensors and convert them.
+    Sensor(SensorArgs),
     /// Show what this machine offers: brokers, routers, masters, namespaces, allocator settings.
     Doctor(FormatArgs),
 }
@@ -669,9 +672,15 @@ impl DetectionArgs {
     }
 
     pub(crate) fn convention(&self) -> Convention {
-        match self.convention {
-            Angles::RosCompat => Convention::RosCompat,
-            Angles::Precise => Convention::Precise,
+        self.convention.into()
+    }
+}
+
+impl From<Angles> for Convention {
+    fn from(angles: Angles) -> Self {
+        match angles {
+            Angles::RosCompat => Self::RosCompat,
+            Angles::Precise => Self::Precise,
         }
     }
 }

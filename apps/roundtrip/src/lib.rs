@@ -29,6 +29,7 @@ mod output;
 mod phase;
 mod resources;
 mod results;
+mod sensor;
 mod sides;
 mod signal;
 mod supervision;
@@ -82,6 +83,7 @@ fn run(registry: &Registry) -> Result<ExitCode, Failure> {
     match cli.command.unwrap_or(Command::Run(cli.run)) {
         Command::Transports(args) => transports::print(registry, args.json),
         Command::Doctor(args) => doctor::print(args.json),
+        Command::Sensor(args) => sensor::run(&args),
         Command::Run(args) => on_runtime(campaign::run(registry, args)),
         Command::Vehicle(args) => on_runtime(sides::vehicle(registry, args)),
         Command::Edge(args) => on_runtime(sides::edge(registry, args)),

@@ -27,6 +27,7 @@ mod model;
 mod packet;
 mod pcd;
 mod random;
+mod sink;
 mod socket;
 pub mod source;
 mod turn;
@@ -42,4 +43,5 @@ pub use packet::{
     PacketError, PacketView, Return, ReturnMode, SLOTS,
 };
 pub use pcd::{PcdError, read_pcd, write_pcd};
+pub use sink::{Sink, SinkError, SinkSpec, SinkSpecError};
 pub use turn::{FRAME_ID, MAX_PACKETS, Turn, TurnAssembler};

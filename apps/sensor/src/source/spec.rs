@@ -1,4 +1,4 @@
-use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, net::IpAddr, path::{Path, PathBuf}, str::FromStr, time::Duration};
 
 use thiserror::Error;
 
@@ -90,6 +90,23 @@ pub enum SpecError {
 }
 
 impl SourceSpec {
+    /// The source that a file is by the end of its name: `pcap`, `pcapng`, `bag`, `pcd` or `bin`,
+    /// as KITTI has.
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let path = path.to_owned();
+        let clouds = |path, format| Self::Clouds { path, format };
+        match path.extension()?.to_str()? {
+            "pcap" | "pcapng" => Some(Self::Recording {
+                path,
+                config: RecordingConfig::default(),
+            }),
+            "bag" => Some(Self::Bag { path, topic: None }),
+            "pcd" => Some(clouds(path, CloudFormat::Pcd)),
+            "bin" => Some(clouds(path, CloudFormat::Kitti)),
+            _ => None,
+        }
+    }
+
     /// Opens the source. A synthetic one casts its loop now, which takes tens of milliseconds a
     /// turn.
     ///
