@@ -68,7 +68,7 @@ pub enum Datatype {
 }
 
 impl Datatype {
-    fn new(value: u8) -> Option<Self> {
+    pub(crate) fn new(value: u8) -> Option<Self> {
         Some(match value {
             1 => Self::Int8,
             2 => Self::Uint8,

@@ -55,6 +55,12 @@ pub enum Fault {
         /// The number found.
         value: u8,
     },
+    /// A message of ROS 2 is encoded in another way than plain CDR.
+    #[error("is {kind:#06x}; CDR, which is 0x0000 or 0x0001, is read")]
+    Encapsulation {
+        /// The number found.
+        kind: u16,
+    },
     /// The sizes in a cloud contradict each other.
     #[error(transparent)]
     Layout(#[from] crate::LayoutError),

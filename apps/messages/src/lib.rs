@@ -29,6 +29,7 @@
 //! # Ok::<(), lidar_messages::DecodeError>(())
 //! ```
 
+mod cdr;
 mod cloud;
 mod definition;
 mod detection;

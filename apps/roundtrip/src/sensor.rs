@@ -23,7 +23,7 @@ pub(crate) struct SensorArgs {
 enum SensorCommand {
     /// Say what a source holds: sensor, turns, what was lost or skipped, points.
     Info {
-        /// A file whose name ends in pcap, pcapng, bag, pcd or bin, or a source such as
+        /// A file whose name ends in pcap, pcapng, bag, mcap, pcd or bin, or a source such as
         /// `bag:FILE?topic=TOPIC`, `kitti:FOLDER`, `udp:PORT?turns=N` or `synthetic:SEED`.
         source: String,
         #[command(flatten)]

@@ -32,7 +32,7 @@ mod socket;
 pub mod source;
 mod turn;
 
-pub use bag::{Bag, BagError, Connection, Recorded};
+pub use bag::{Bag, BagError, Connection, Encoding, Recorded};
 pub use capture::{Capture, CaptureError, Frame};
 pub use convert::{Convention, ConvertError, Converter, EqualPairs, Layout, POINT_STEP, Point};
 pub use downsample::{PercentError, downsample};

@@ -151,6 +151,7 @@ fn files_are_known_by_the_end_of_their_names() {
         ("a/b.pcap", "pcap:a/b.pcap"),
         ("b.pcapng", "pcap:b.pcapng"),
         ("b.bag", "bag:b.bag"),
+        ("b.mcap", "mcap:b.mcap"),
         ("b.pcd", "pcd:b.pcd"),
         ("000001.bin", "kitti:000001.bin"),
     ] {
@@ -158,5 +159,5 @@ fn files_are_known_by_the_end_of_their_names() {
         assert_eq!(SourceSpec::of_file(Path::new(name)), Some(expected));
     }
     assert_eq!(SourceSpec::of_file(Path::new("pcap")), None);
-    assert_eq!(SourceSpec::of_file(Path::new("a.mcap")), None);
+    assert_eq!(SourceSpec::of_file(Path::new("a.ply")), None);
 }

@@ -12,6 +12,7 @@
 //! | `udp:PORT?OPTIONS` | the same: `bind=ADDRESS`, `group=ADDRESS` and `interface=INDEX` for multicast, `host=ADDRESS`, `cut=DEGREES`, `clock=host` or `sensor`, `buffer=BYTES`, `silence=SECONDS`, `turns=N`; see [`LiveConfig`] |
 //! | `bag:FILE` | a ROS 1 bag with one topic of scans or clouds |
 //! | `bag:FILE?topic=TOPIC` | the same of this topic |
+//! | `mcap:FILE`, `mcap:FILE?topic=TOPIC` | the same for an MCAP file of ROS 1 or ROS 2 |
 //! | `pcd:PATH` | a PCD file, or those of a folder by name |
 //! | `kitti:PATH` | a file of points as KITTI has them, or those of a folder by name |
 

@@ -1,14 +1,15 @@
 use std::path::{Path, PathBuf};
 
-use lidar_messages::{MessageType, PointCloud2, VelodyneScan};
+use bytes::Bytes;
+use lidar_messages::{DecodeError, MessageType, PointCloud2, VelodyneScan};
 
 use super::{SourceError, Statistics, Sweep};
 use crate::{
-    bag::{Bag, BagError, Connection},
+    bag::{Bag, BagError, Connection, Encoding},
     turn::Turn,
 };
 
-/// Scans or clouds of one topic of a bag.
+/// Scans or clouds of one topic of a bag or an MCAP file.
 #[derive(Debug)]
 pub struct Playback {
     path: PathBuf,
@@ -27,7 +28,14 @@ enum Kind {
 
 impl Kind {
     fn of(connection: &Connection) -> Option<Self> {
-        let is = |kind: MessageType| connection.kind == kind.name && connection.md5 == kind.md5;
+        if let Encoding::Other(_) = connection.encoding {
+            return None;
+        }
+        let is = |kind: MessageType| {
+            // Where there is no fingerprint the message itself tells whether it is one.
+            let same = connection.md5.as_ref().is_none_or(|md5| md5 == kind.md5);
+            connection.kind == kind.name && same
+        };
         if is(VelodyneScan::TYPE) {
             Some(Self::Scans)
         } else if is(PointCloud2::TYPE) {
@@ -102,17 +110,7 @@ impl Playback {
             let Some(message) = message else {
                 return Ok(None);
             };
-            let sweep = match self.kind {
-                Kind::Scans => VelodyneScan::decode(message.data).map(|scan| {
-                    Sweep::Scan(Turn {
-                        scan,
-                        partial: false,
-                        lost: 0,
-                    })
-                }),
-                Kind::Clouds => PointCloud2::decode(message.data).map(Sweep::Cloud),
-            };
-            let Ok(sweep) = sweep else {
+            let Ok(sweep) = self.decode(message.data) else {
                 self.statistics.damaged += 1;
                 continue;
             };
@@ -121,6 +119,26 @@ impl Playback {
                 self.statistics.packets += turn.scan.packets.len() as u64;
             }
             return Ok(Some(sweep));
+        }
+    }
+
+    fn decode(&self, message: Bytes) -> Result<Sweep, DecodeError> {
+        let is_cdr = self.topic.encoding == Encoding::Cdr;
+        match self.kind {
+            Kind::Scans => {
+                let scan = if is_cdr {
+                    VelodyneScan::decode_cdr(message)?
+                } else {
+                    VelodyneScan::decode(message)?
+                };
+                Ok(Sweep::Scan(Turn {
+                    scan,
+                    partial: false,
+                    lost: 0,
+                }))
+            }
+            Kind::Clouds if is_cdr => PointCloud2::decode_cdr(message).map(Sweep::Cloud),
+            Kind::Clouds => PointCloud2::decode(message).map(Sweep::Cloud),
         }
     }
 

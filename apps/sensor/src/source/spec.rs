@@ -1,4 +1,10 @@
-use std::{fmt, net::IpAddr, path::{Path, PathBuf}, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use thiserror::Error;
 
@@ -38,7 +44,7 @@ pub enum SourceSpec {
     },
     /// A sensor.
     Live(LiveConfig),
-    /// A ROS 1 bag.
+    /// A ROS 1 bag or an MCAP file, which tell themselves what they are.
     Bag {
         /// The file.
         path: PathBuf,
@@ -61,7 +67,7 @@ pub enum SpecError {
     /// Without a known kind.
     #[error(
         "source {text:?} is unknown; give synthetic:SEED, pcap:FILE, udp:PORT, bag:FILE, \
-             pcd:PATH or kitti:PATH"
+             mcap:FILE, pcd:PATH or kitti:PATH"
     )]
     Kind {
         /// The text.
@@ -90,7 +96,8 @@ pub enum SpecError {
 }
 
 impl SourceSpec {
-    /// The source that a file is by the end of its name: `pcap`, `pcapng`, `bag`, `pcd` or `bin`,
+    /// The source that a file is by the end of its name: `pcap`, `pcapng`, `bag`, `mcap`, `pcd` or
+    /// `bin`,
     /// as KITTI has.
     pub fn of_file(path: &Path) -> Option<Self> {
         let path = path.to_owned();
@@ -100,7 +107,7 @@ impl SourceSpec {
                 path,
                 config: RecordingConfig::default(),
             }),
-            "bag" => Some(Self::Bag { path, topic: None }),
+            "bag" | "mcap" => Some(Self::Bag { path, topic: None }),
             "pcd" => Some(clouds(path, CloudFormat::Pcd)),
             "bin" => Some(clouds(path, CloudFormat::Kitti)),
             _ => None,
@@ -177,7 +184,7 @@ impl FromStr for SourceSpec {
                 })
             }
             "udp" => parse_live(name, options).map(Self::Live),
-            "bag" if !name.is_empty() => {
+            "bag" | "mcap" if !name.is_empty() => {
                 let mut topic = None;
                 for (option, value) in options {
                     match option {

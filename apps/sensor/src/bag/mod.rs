@@ -1,3 +1,8 @@
+//! Recorded messages: bags of ROS 1, and MCAP files of ROS 1 and ROS 2.
+
+mod mcap;
+mod ros1;
+
 use std::{
     collections::{HashMap, VecDeque},
     fs::File,
@@ -9,13 +14,14 @@ use bytes::Bytes;
 use bzip2::read::BzDecoder;
 use lidar_messages::Time;
 use lz4_flex::frame::FrameDecoder;
+use ruzstd::decoding::StreamingDecoder;
 use thiserror::Error;
 
-/// How every bag of this format starts.
-const MAGIC: &[u8] = b"#ROSBAG V2.0\n";
+/// How bags of ROS 1 start.
+const ROS1_MAGIC: &[u8] = b"#ROSBAG V2.0\n";
 
-/// Longest header of a record taken for real, in bytes.
-const MAX_HEADER: u32 = 1 << 20;
+/// How MCAP files start, and end.
+const MCAP_MAGIC: &[u8] = b"\x89MCAP0\r\n";
 
 /// Longest chunk or record taken for real, in bytes, also when unpacked.
 const MAX_DATA: u32 = 1 << 28;
@@ -26,12 +32,6 @@ const MAX_MESSAGES: usize = 50_000_000;
 /// Chunks that are held unpacked. Messages of neighbouring chunks may interleave.
 const HELD_CHUNKS: usize = 4;
 
-/// Numbers of the records that are read; the others only repeat what these say.
-const MESSAGE: u8 = 0x02;
-const BAG_HEADER: u8 = 0x03;
-const CHUNK: u8 = 0x05;
-const CONNECTION: u8 = 0x07;
-
 /// Why a file is not a bag that can be read, or not to its end.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -40,13 +40,15 @@ pub enum BagError {
     #[error("the file is empty")]
     Empty,
     /// Something else.
-    #[error("not a bag of format 2.0: it starts with {start:?}")]
+    #[error("neither a bag of format 2.0 nor an MCAP file: it starts with {start:?}")]
     Foreign {
         /// The first bytes.
         start: String,
     },
     /// Packed in a way that is not read here.
-    #[error("compression {name:?} of a chunk is not supported; none, lz4 and bz2 are")]
+    #[error(
+        "compression {name:?} of a chunk is not supported; none, lz4, and bz2 (bags) or zstd (MCAP) are"
+    )]
     Compression {
         /// Its name.
         name: String,
@@ -70,10 +72,23 @@ pub enum BagError {
 pub struct Connection {
     /// The topic.
     pub topic: String,
-    /// `package/Type`.
+    /// `package/Type`, for ROS 2 as well.
     pub kind: String,
-    /// Fingerprint of the definition.
-    pub md5: String,
+    /// Fingerprint of the definition, in bags of ROS 1.
+    pub md5: Option<String>,
+    /// How its messages are encoded.
+    pub encoding: Encoding,
+}
+
+/// How messages are encoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Encoding {
+    /// As ROS 1 does.
+    Ros1,
+    /// As ROS 2 does.
+    Cdr,
+    /// In a way that is not read here.
+    Other(String),
 }
 
 /// A recorded message.
@@ -85,7 +100,7 @@ pub struct Recorded {
     pub data: Bytes,
 }
 
-/// A ROS 1 bag, read in the order of time.
+/// A bag of ROS 1 or an MCAP file, by what it starts with, read in the order of time.
 ///
 /// Opening it goes through the whole file once, also without an index, as a recorder that was
 /// stopped hard leaves it. Memory: a few unpacked chunks, and 24 bytes for each message.
@@ -120,6 +135,7 @@ enum Packing {
     None,
     Lz4,
     Bz2,
+    Zstd,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -159,12 +175,13 @@ impl Bag {
         let len = file.metadata()?.len();
         let mut file = BufReader::new(file);
         let mut start = Vec::new();
-        let magic = MAGIC.len() as u64;
-        file.by_ref().take(magic).read_to_end(&mut start)?;
+        let longest = ROS1_MAGIC.len() as u64;
+        file.by_ref().take(longest).read_to_end(&mut start)?;
         if start.is_empty() {
             return Err(BagError::Empty);
         }
-        if start != MAGIC {
+        let is_mcap = start.starts_with(MCAP_MAGIC);
+        if start != ROS1_MAGIC && !is_mcap {
             let start = String::from_utf8_lossy(&start).into_owned();
             return Err(BagError::Foreign { start });
         }
@@ -178,7 +195,12 @@ impl Bag {
             held: VecDeque::new(),
             damage: None,
         };
-        match bag.look_through() {
+        let looked = if is_mcap {
+            bag.look_through_mcap()
+        } else {
+            bag.look_through_ros1()
+        };
+        match looked {
             Ok(()) => {}
             Err(Fault::Damaged(reason)) => bag.damage = Some(reason),
             Err(Fault::Refused(error)) => return Err(error),
@@ -238,10 +260,7 @@ impl Bag {
                     }
                     Fault::Refused(error) => error,
                 })?;
-                if self.held.len() == HELD_CHUNKS {
-                    self.held.pop_front();
-                }
-                self.held.push_back((entry.chunk, chunk.clone()));
+                self.hold(entry.chunk, chunk.clone());
                 chunk
             }
         };
@@ -257,107 +276,43 @@ impl Bag {
         }))
     }
 
-    fn look_through(&mut self) -> Result<(), Fault> {
-        loop {
-            let Some(header_len) = read_len(&mut self.file)? else {
-                return Ok(());
-            };
-            if header_len > MAX_HEADER {
-                return Err(Fault::Damaged(
-                    "the header of a record claims more than 1 MiB",
-                ));
-            }
-            let header = read_bytes(&mut self.file, header_len)?;
-            let fields = Fields(&header);
-            let len =
-                read_len(&mut self.file)?.ok_or(Fault::Damaged("the file ends inside a record"))?;
-            if len > MAX_DATA {
-                return Err(Fault::Damaged("a record claims more than 256 MiB"));
-            }
-            match fields.op()? {
-                CHUNK => self.look_through_chunk(&fields, len)?,
-                CONNECTION => {
-                    let data = read_bytes(&mut self.file, len)?;
-                    self.connect(&fields, &data)?;
-                }
-                BAG_HEADER => {
-                    if let Some(name) = fields.get(b"encryptor").filter(|name| !name.is_empty()) {
-                        let name = String::from_utf8_lossy(name).into_owned();
-                        return Err(Fault::Refused(BagError::Encrypted { name }));
-                    }
-                    skip(&mut self.file, len)?;
-                }
-                _ => skip(&mut self.file, len)?,
-            }
-        }
-    }
-
-    fn look_through_chunk(&mut self, fields: &Fields<'_>, len: u32) -> Result<(), Fault> {
-        let packing = match fields.get(b"compression") {
-            Some(b"none") => Packing::None,
-            Some(b"lz4") => Packing::Lz4,
-            Some(b"bz2") => Packing::Bz2,
-            name => {
-                let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
-                return Err(Fault::Refused(BagError::Compression { name }));
-            }
-        };
-        let chunk = Chunk {
-            at: self.file.stream_position()?,
-            len,
-            packing,
-            size: fields.number(b"size")?,
-        };
+    /// Unpacks a chunk for the first time, and gives it a number.
+    fn add_chunk(&mut self, chunk: Chunk) -> Result<(u32, Bytes), Fault> {
         let unpacked = self.unpack(chunk)?;
-        // Each chunk takes more bytes of the file than there are numbers for.
+        // A chunk takes a header of the file, of which there are fewer.
         let number = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
         self.chunks.push(chunk);
-        let mut rest = &unpacked[..];
-        let damaged = Fault::Damaged("a record reaches out of its chunk");
-        while !rest.is_empty() {
-            let (Some(header), Some(data)) = (take(&mut rest), take(&mut rest)) else {
-                return Err(damaged);
-            };
-            let fields = Fields(header);
-            match fields.op()? {
-                MESSAGE => {
-                    if self.messages.len() == MAX_MESSAGES {
-                        return Err(Fault::Refused(BagError::TooLong));
-                    }
-                    let at = data.as_ptr().addr() - unpacked.as_ptr().addr();
-                    self.messages.push(Entry {
-                        time: fields.time(b"time")?,
-                        connection: fields.number(b"conn")?,
-                        chunk: number,
-                        // A chunk has less than 2^32 bytes.
-                        at: at as u32,
-                        len: data.len() as u32,
-                    });
-                }
-                CONNECTION => self.connect(&fields, data)?,
-                _ => {}
-            }
+        self.hold(number, unpacked.clone());
+        Ok((number, unpacked))
+    }
+
+    fn add_message(
+        &mut self,
+        time: u64,
+        connection: u32,
+        chunk: u32,
+        at: usize,
+        len: usize,
+    ) -> Result<(), Fault> {
+        if self.messages.len() == MAX_MESSAGES {
+            return Err(Fault::Refused(BagError::TooLong));
         }
+        self.messages.push(Entry {
+            time,
+            connection,
+            chunk,
+            // A chunk has less than 2^32 bytes.
+            at: at as u32,
+            len: len as u32,
+        });
+        Ok(())
+    }
+
+    fn hold(&mut self, number: u32, unpacked: Bytes) {
         if self.held.len() == HELD_CHUNKS {
             self.held.pop_front();
         }
         self.held.push_back((number, unpacked));
-        Ok(())
-    }
-
-    fn connect(&mut self, fields: &Fields<'_>, data: &[u8]) -> Result<(), Fault> {
-        let about = Fields(data);
-        let text = |name: &[u8]| {
-            let text = about.get(name).or_else(|| fields.get(name));
-            String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
-        };
-        let connection = Connection {
-            topic: text(b"topic"),
-            kind: text(b"type"),
-            md5: text(b"md5sum"),
-        };
-        self.connections.insert(fields.number(b"conn")?, connection);
-        Ok(())
     }
 
     fn unpack(&mut self, chunk: Chunk) -> Result<Bytes, Fault> {
@@ -381,6 +336,9 @@ impl Bag {
             Packing::Bz2 => BzDecoder::new(&mut packed)
                 .take(limit)
                 .read_to_end(&mut bytes),
+            Packing::Zstd => StreamingDecoder::new(&mut packed)
+                .map_err(io::Error::other)
+                .and_then(|decoder| decoder.take(limit).read_to_end(&mut bytes)),
         };
         // Where the decoder stopped is its own affair.
         self.file.seek(SeekFrom::Start(end))?;
@@ -393,58 +351,6 @@ impl Bag {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Named values: `length name=value` one after the other.
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
-        let mut rest = self.0;
-        while let Some(field) = take(&mut rest) {
-            if let Some(value) = field
-                .strip_prefix(name)
-                .and_then(|rest| rest.strip_prefix(b"="))
-            {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn op(&self) -> Result<u8, Fault> {
-        match self.get(b"op") {
-            Some(&[op]) => Ok(op),
-            _ => Err(Fault::Damaged("a record does not say what it is")),
-        }
-    }
-
-    fn number(&self, name: &[u8]) -> Result<u32, Fault> {
-        let bytes = self.get(name).and_then(|value| value.try_into().ok());
-        let bytes = bytes.ok_or(Fault::Damaged("a record lacks a number"))?;
-        Ok(u32::from_le_bytes(bytes))
-    }
-
-    fn time(&self, name: &[u8]) -> Result<u64, Fault> {
-        let bytes = self
-            .get(name)
-            .and_then(|value| <[u8; 8]>::try_from(value).ok());
-        let bytes = bytes.ok_or(Fault::Damaged("a message lacks its time"))?;
-        let word = |at: usize| {
-            let bytes = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-            u32::from_le_bytes(bytes)
-        };
-        let (secs, nsecs) = (word(0), word(4));
-        Ok(Time { secs, nsecs }.as_nanos())
-    }
-}
-
-/// Takes a length and as many bytes off the front.
-fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (len, tail) = rest.split_first_chunk()?;
-    let (part, tail) = tail.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-    *rest = tail;
-    Some(part)
 }
 
 /// The length of what follows; `None` at the end of the file.
