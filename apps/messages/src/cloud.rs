@@ -279,10 +279,14 @@ impl PointCloud2 {
                 }),
             }
         };
+        let xyz = [position("x")?, position("y")?, position("z")?];
+        let intensity = self.value("intensity", "number")?;
+        let mut values = xyz.iter().chain(&intensity);
         Ok(Points {
             data: &self.data,
-            xyz: [position("x")?, position("y")?, position("z")?],
-            intensity: self.value("intensity", "number")?,
+            xyz,
+            intensity,
+            is_plain: values.all(|value| value.datatype == Datatype::Float32 && !value.big_endian),
             // Points of zero bytes have no x, so there are no more points than bytes.
             point_step: self.point_step as usize,
             padding: (self.row_step - self.width * self.point_step) as usize,
@@ -438,6 +442,8 @@ pub struct Points<'a> {
     data: &'a [u8],
     xyz: [Value; 3],
     intensity: Option<Value>,
+    /// Whether all values are little-endian `float32`, as in nearly every cloud.
+    is_plain: bool,
     point_step: usize,
     padding: usize,
     /// 0 for a cloud without points.
@@ -456,6 +462,7 @@ impl Default for Points<'_> {
             data: &[],
             xyz: [nowhere; 3],
             intensity: None,
+            is_plain: true,
             point_step: 0,
             padding: 0,
             width: 0,
@@ -478,12 +485,21 @@ impl Iterator for Points<'_> {
             self.column = 0;
             self.data = rest.get(self.padding..)?;
         }
-        let [x, y, z] = self.xyz.map(|value| value.read(point));
+        let is_plain = self.is_plain;
+        let read = |value: Value| {
+            if is_plain {
+                let bytes = point[value.offset..].first_chunk().copied();
+                f32::from_le_bytes(bytes.unwrap_or_default())
+            } else {
+                value.read(point)
+            }
+        };
+        let [x, y, z] = self.xyz.map(read);
         Some(CloudPoint {
             x,
             y,
             z,
-            intensity: self.intensity.map_or(0.0, |value| value.read(point)),
+            intensity: self.intensity.map_or(0.0, read),
         })
     }
 }
