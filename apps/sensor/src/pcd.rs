@@ -75,6 +75,8 @@ enum Storage {
 /// The header of a PCD file.
 struct Description {
     fields: Vec<PointField>,
+    /// The fields and gaps in their order: whether it is a gap, type and count.
+    columns: Vec<(bool, Datatype, u32)>,
     step: usize,
     width: u32,
     height: u32,
@@ -95,6 +97,7 @@ pub fn read_pcd(bytes: &Bytes, header: Header) -> Result<PointCloud2, PcdError> 
         width,
         height,
         storage,
+        ..
     } = &description;
     // Both are less than 2^32.
     let points = *width as usize * *height as usize;
@@ -200,7 +203,7 @@ impl Description {
                             return Err(wrong("DATA", value, "ascii, binary or binary_compressed"));
                         }
                     };
-                    let (fields, step) = layout(&names, &sizes, &types, &counts)?;
+                    let (fields, columns, step) = layout(&names, &sizes, &types, &counts)?;
                     // Files of before version 0.6 have no size but the number of points.
                     let width = width.or(points).ok_or(PcdError::Foreign)?;
                     let height = height.unwrap_or(1);
@@ -211,6 +214,7 @@ impl Description {
                     }
                     let description = Self {
                         fields,
+                        columns,
                         step,
                         width,
                         height,
@@ -261,34 +265,40 @@ impl Description {
 
     /// Points from words.
     fn numbers(&self, text: &[u8], points: usize) -> Result<Vec<u8>, PcdError> {
+        let short = || PcdError::Short {
+            points,
+            step: self.step,
+            len: text.len(),
+        };
+        // Every value takes a digit and what parts it from the next, so memory follows the text.
+        let counts = self.columns.iter().map(|(_, _, count)| u64::from(*count));
+        let values = counts.sum::<u64>().saturating_mul(points as u64);
+        if values.saturating_mul(2) > text.len() as u64 + 1 {
+            return Err(short());
+        }
         let mut data = Vec::new();
         let mut lines = text
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.trim_ascii().is_empty());
         for point in 0..points {
-            let line = lines.next().ok_or(PcdError::Short {
-                points,
-                step: self.step,
-                len: text.len(),
-            })?;
+            let line = lines.next().ok_or_else(short)?;
             let mut words = line
                 .split(u8::is_ascii_whitespace)
                 .filter(|word| !word.is_empty());
-            let start = data.len();
-            data.resize(start + self.step, 0);
-            for field in &self.fields {
-                for number in 0..field.count as usize {
+            let mut fields = self.fields.iter();
+            for &(is_gap, datatype, count) in &self.columns {
+                let field = if is_gap { None } else { fields.next() };
+                for _ in 0..count {
                     let word = std::str::from_utf8(words.next().unwrap_or_default());
                     let word = word.unwrap_or_default();
-                    let size = field.datatype.size() as usize;
-                    let at = start + field.offset as usize + number * size;
-                    encode(word, field.datatype, &mut data[at..at + size]).ok_or_else(|| {
-                        PcdError::Number {
-                            point,
-                            field: field.name.to_string(),
-                            datatype: field.datatype,
-                            value: word.chars().take(40).collect(),
-                        }
+                    let start = data.len();
+                    data.resize(start + datatype.size() as usize, 0);
+                    let Some(field) = field else { continue };
+                    encode(word, datatype, &mut data[start..]).ok_or_else(|| PcdError::Number {
+                        point,
+                        field: field.name.to_string(),
+                        datatype,
+                        value: word.chars().take(40).collect(),
                     })?;
                 }
             }
@@ -346,7 +356,7 @@ fn layout(
     sizes: &[&str],
     types: &[&str],
     counts: &[&str],
-) -> Result<(Vec<PointField>, usize), PcdError> {
+) -> Result<(Vec<PointField>, Vec<(bool, Datatype, u32)>, usize), PcdError> {
     for (name, words) in [("SIZE", sizes), ("TYPE", types)] {
         if words.len() != names.len() {
             return Err(wrong(name, &words.join(" "), "one for each of FIELDS"));
@@ -355,7 +365,7 @@ fn layout(
     if !counts.is_empty() && counts.len() != names.len() {
         return Err(wrong("COUNT", &counts.join(" "), "one for each of FIELDS"));
     }
-    let mut fields = Vec::new();
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
     let mut offset = 0_u32;
     for (index, name) in names.iter().enumerate() {
         let (size, kind) = (sizes[index], types[index]);
@@ -382,6 +392,7 @@ fn layout(
             .checked_mul(count)
             .and_then(|len| len.checked_add(offset));
         let end = end.ok_or_else(|| wrong("COUNT", counts[index], "a point of less than 4 GiB"))?;
+        columns.push((*name == "_", datatype, count));
         if *name != "_" {
             fields.push(PointField {
                 name: (*name).to_owned().into(),
@@ -395,7 +406,7 @@ fn layout(
     if fields.is_empty() || offset == 0 {
         return Err(wrong("FIELDS", &names.join(" "), "a point has fields"));
     }
-    Ok((fields, offset as usize))
+    Ok((fields, columns, offset as usize))
 }
 
 /// Unpacks what LZF has packed to `len` bytes.

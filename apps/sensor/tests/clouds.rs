@@ -74,9 +74,11 @@ fn forms(points: usize) -> [Vec<u8>; 3] {
     let rows: Vec<_> = (0..points).map(columns).collect();
     let text: String = (0..points)
         .map(|point| {
-            let values: Vec<_> = (0..5)
+            let mut values: Vec<_> = (0..5)
                 .map(|field| value(point, field).to_string())
                 .collect();
+            // A gap has words, too.
+            values.insert(2, "0 0 0".to_owned());
             format!("{}\r\n", values.join(" "))
         })
         .collect();
@@ -197,6 +199,9 @@ fn announced_points_reserve_no_memory() {
         .replace("HEIGHT 1", "HEIGHT 4294967295");
     let huge = huge.replace("POINTS 1\n", "");
     assert!(matches!(read(huge.as_bytes()), Err(PcdError::Short { .. })));
+    let wide = header(1, "ascii").replace("COUNT 1 1 3", "COUNT 1 1 4000000000");
+    let wide = [wide.as_bytes(), b"1 2 3\n"].concat();
+    assert!(matches!(read(&wide), Err(PcdError::Short { .. })));
     for data in ["ascii", "binary_compressed"] {
         let huge = header(1, data)
             .replace("WIDTH 1", "WIDTH 4000000000")
