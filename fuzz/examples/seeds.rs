@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use bytes::BytesMut;
 use lidar_messages::{Detection3D, Detection3DArray, ObjectHypothesisWithPose};
 use lidar_sensor::source::SourceSpec;
-use lidar_sensor::{Convention, Converter, downsample};
+use lidar_sensor::{Convention, Converter, downsample, write_pcd};
 use roundtrip_fuzz as _;
 use transport_api::envelope::Encoder;
 use transport_api::{Metadata, Schema, Sequence, Stamp, StampPoint, Stamps};
@@ -48,6 +48,17 @@ fn write_all(folder: &Path) -> Result<()> {
     let mut converter = Converter::new(Convention::Precise);
     let mut cloud = converter.convert(&downsample(&turn, 1, 1)?)?;
     seed("cloud", "few", &cloud.encode())?;
+    seed("pcd", "binary", &write_pcd(&cloud)?)?;
+    let ascii = "FIELDS x y z\nSIZE 4 4 8\nTYPE F F F\nWIDTH 1\nHEIGHT 1\nDATA ascii\n1 nan 2\n";
+    seed("pcd", "ascii", ascii.as_bytes())?;
+    let packed = b"FIELDS i\nSIZE 1\nTYPE U\nPOINTS 9\nDATA binary_compressed\n\
+                   \x04\0\0\0\x09\0\0\0\x00\x07\xc0\x00";
+    seed("pcd", "packed", packed)?;
+    // Little-endian; a stamp, an empty frame, no packets.
+    let empty = [
+        0, 1, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+    seed("cdr", "empty", &empty)?;
     cloud.data.clear();
     (cloud.width, cloud.row_step) = (0, 0);
     seed("cloud", "empty", &cloud.encode())?;
@@ -114,6 +125,8 @@ fn write_all(folder: &Path) -> Result<()> {
         "rosmaster:embedded",
         "synthetic:7?turns=3",
         "pcap:/a/b.pcap",
+        "udp:2368?group=239.1.2.3&turns=7",
+        "bag:/a/b.bag?topic=/points",
         "vehicle1/*/points",
         "a/**",
     ]
