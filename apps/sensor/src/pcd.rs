@@ -72,11 +72,17 @@ enum Storage {
     Compressed,
 }
 
+/// A field of the file, or a gap.
+struct Column {
+    is_gap: bool,
+    datatype: Datatype,
+    count: u32,
+}
+
 /// The header of a PCD file.
 struct Description {
     fields: Vec<PointField>,
-    /// The fields and gaps in their order: whether it is a gap, type and count.
-    columns: Vec<(bool, Datatype, u32)>,
+    columns: Vec<Column>,
     step: usize,
     width: u32,
     height: u32,
@@ -271,7 +277,7 @@ impl Description {
             len: text.len(),
         };
         // Every value takes a digit and what parts it from the next, so memory follows the text.
-        let counts = self.columns.iter().map(|(_, _, count)| u64::from(*count));
+        let counts = self.columns.iter().map(|column| u64::from(column.count));
         let values = counts.sum::<u64>().saturating_mul(points as u64);
         if values.saturating_mul(2) > text.len() as u64 + 1 {
             return Err(short());
@@ -286,9 +292,10 @@ impl Description {
                 .split(u8::is_ascii_whitespace)
                 .filter(|word| !word.is_empty());
             let mut fields = self.fields.iter();
-            for &(is_gap, datatype, count) in &self.columns {
-                let field = if is_gap { None } else { fields.next() };
-                for _ in 0..count {
+            for column in &self.columns {
+                let datatype = column.datatype;
+                let field = if column.is_gap { None } else { fields.next() };
+                for _ in 0..column.count {
                     let word = std::str::from_utf8(words.next().unwrap_or_default());
                     let word = word.unwrap_or_default();
                     let start = data.len();
@@ -350,13 +357,13 @@ fn number(name: &'static str, value: &str) -> Result<u32, PcdError> {
     number.map_err(|_| wrong(name, value, "a number less than 2^32"))
 }
 
-/// The named fields, and the bytes of a point.
+/// The named fields, all columns, and the bytes of a point.
 fn layout(
     names: &[&str],
     sizes: &[&str],
     types: &[&str],
     counts: &[&str],
-) -> Result<(Vec<PointField>, Vec<(bool, Datatype, u32)>, usize), PcdError> {
+) -> Result<(Vec<PointField>, Vec<Column>, usize), PcdError> {
     for (name, words) in [("SIZE", sizes), ("TYPE", types)] {
         if words.len() != names.len() {
             return Err(wrong(name, &words.join(" "), "one for each of FIELDS"));
@@ -392,8 +399,13 @@ fn layout(
             .checked_mul(count)
             .and_then(|len| len.checked_add(offset));
         let end = end.ok_or_else(|| wrong("COUNT", counts[index], "a point of less than 4 GiB"))?;
-        columns.push((*name == "_", datatype, count));
-        if *name != "_" {
+        let is_gap = *name == "_";
+        columns.push(Column {
+            is_gap,
+            datatype,
+            count,
+        });
+        if !is_gap {
             fields.push(PointField {
                 name: (*name).to_owned().into(),
                 offset,
