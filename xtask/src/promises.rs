@@ -22,10 +22,7 @@ pub(crate) fn check(papers: &[Source], sources: &[Source]) -> Vec<String> {
         .filter(|source| source.path.starts_with(CHECKS))
         .flat_map(|source| names_after(&source.text, "check!("))
         .collect();
-    let mut tests: BTreeSet<&str> = sources
-        .iter()
-        .flat_map(test_functions)
-        .collect();
+    let mut tests: BTreeSet<&str> = sources.iter().flat_map(test_functions).collect();
     tests.extend(&checks);
     let mut findings = Vec::new();
     let mut documented = BTreeSet::new();
