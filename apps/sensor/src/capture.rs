@@ -18,6 +18,9 @@ use crate::frame::{Content, Link};
 /// Bytes before which no format is known, and the shortest header of one.
 const HEADER_LEN: usize = 24;
 
+/// Kind of a pcapng block, its length, and its length again, in bytes.
+const BLOCK_FRAME: u32 = 12;
+
 /// How a pcapng section starts, in either byte order.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
@@ -305,6 +308,18 @@ impl Format {
                 big_endian,
                 interfaces,
             } => {
+                // The parser subtracts the size of its frame unseen for some kinds of block.
+                if let Some(length) = bytes.get(4..8) {
+                    let length = [length[0], length[1], length[2], length[3]];
+                    let length = if *big_endian {
+                        u32::from_be_bytes(length)
+                    } else {
+                        u32::from_le_bytes(length)
+                    };
+                    if length < BLOCK_FRAME {
+                        return Err(Fault::Damaged("a block is shorter than its own frame"));
+                    }
+                }
                 let parse = if *big_endian {
                     parse_block_be
                 } else {

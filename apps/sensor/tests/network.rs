@@ -198,6 +198,10 @@ fn damaged_pcapng_is_read_as_far_as_it_goes() {
         let block = [6, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff];
         file.bytes.extend_from_slice(&block);
     });
+    check("a block shorter than its own frame", &|file| {
+        let block = [1, 0, 0, 0x80, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0];
+        file.bytes.extend_from_slice(&block);
+    });
     check("the end inside a block", &|file| {
         file.enhanced(0, 8, &frame);
         file.bytes.truncate(file.bytes.len() - 4);
