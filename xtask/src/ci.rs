@@ -50,7 +50,7 @@ const STEPS: &[Step] = &[
     ),
     single("clippy --locked -p roundtrip --no-default-features --features zenoh -- -D warnings"),
     template("fmt --check"),
-    template("clippy --all-targets -- -D warnings"),
+    template("clippy --locked --all-targets -- -D warnings"),
     template("test"),
     // The whole command line over a transport of somebody else.
     template("build --features cli --example roundtrip"),

@@ -21,7 +21,7 @@ use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::file::nearest;
 use crate::log;
-use crate::output::say;
+use crate::output::{note, say};
 use crate::phase::Phase;
 use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
@@ -57,7 +57,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     args.quality.topics()?;
     let environment = Environment::read();
     if !environment.optimised {
-        eprintln!("built without optimisation: the figures are not to be used; use --release");
+        note!("built without optimisation: the figures are not to be used; use --release");
     }
     let mut results = {
         let record = cli::record(&args.load, &args.quality, &args.detection);
@@ -76,7 +76,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         let mut early_ends = Vec::new();
         let outcome = trial.run(&config, stop.clone(), &mut early_ends).await;
         if let Err(failure) = &outcome {
-            eprintln!("{label}: {failure}");
+            note!("{label}: {failure}");
         }
         results.add(Arm {
             label,
@@ -172,7 +172,7 @@ impl Trial<'_> {
             }
         }
         if bar.is_hidden() {
-            eprintln!(
+            note!(
                 "{}: {} answered",
                 self.label,
                 outcome.count(Status::Answered)
@@ -251,7 +251,7 @@ impl Trial<'_> {
                 _ = stop.wait_for(|stop| *stop) => break None,
                 how = company.early_end() => {
                     // The vehicle goes on: what it measures shows what the loss does.
-                    bar.suspend(|| eprintln!("{}: {how}", self.label));
+                    bar.suspend(|| note!("{}: {how}", self.label));
                     continue;
                 }
             };
@@ -272,7 +272,7 @@ impl Trial<'_> {
             Some(Report::Trial(report)) => {
                 let (outcome, failures) = Outcome::measured(*report);
                 for failure in &failures {
-                    eprintln!("{}: {}", self.label, failure.how);
+                    note!("{}: {}", self.label, failure.how);
                 }
                 company.early_ends.extend(failures);
                 Ok(outcome)
@@ -327,7 +327,7 @@ impl Trial<'_> {
     fn enter(&self, phase: Phase, bar: &ProgressBar) {
         bar.set_message(phase.to_string());
         if bar.is_hidden() {
-            eprintln!("{}: {phase}", self.label);
+            note!("{}: {phase}", self.label);
         }
     }
 }

@@ -8,7 +8,7 @@
 //! fn main() -> std::process::ExitCode {
 //!     let mut registry = Registry::default();
 //!     if let Err(error) = registry.register(local::Factory::default()) {
-//!         eprintln!("{error}");
+//!         note!("{error}");
 //!         return std::process::ExitCode::FAILURE;
 //!     }
 //!     roundtrip::main_with(registry)
@@ -43,6 +43,7 @@ use transport_api::Registry;
 
 use cli::{Cli, Command};
 use failure::Failure;
+use output::note;
 
 /// Runs the command line of this process over `registry` and returns its exit code: 0 for success, 1
 /// for a failure, 2 for a wrong command line or settings file.
@@ -51,7 +52,7 @@ pub fn main_with(registry: Registry) -> ExitCode {
     match run(&registry) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            note!("error: {failure}");
             failure.exit_code()
         }
     }

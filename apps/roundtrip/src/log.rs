@@ -10,5 +10,7 @@ pub(crate) fn start(level: &str) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(false)
+        // It would tell of a closed standard error on standard error, and panic.
+        .log_internal_errors(false)
         .try_init();
 }

@@ -1,4 +1,5 @@
-//! Standard output.
+//! Standard output and standard error. Whoever reads them may go away, and nothing else may end or
+//! be lost by that.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
@@ -7,10 +8,15 @@ use std::io::{ErrorKind, Write};
 pub(crate) fn line(text: Arguments<'_>) {
     match writeln!(std::io::stdout().lock(), "{text}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("error: write to standard output: {error}");
+            note!("error: write to standard output: {error}");
         }
         _ => {}
     }
+}
+
+/// Prints a line to standard error. Where that fails nobody is left to be told.
+pub(crate) fn remark(text: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// As `println!`, which would panic when standard output is closed.
@@ -18,3 +24,9 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::output::line(format_args!($($text)*)) };
 }
 pub(crate) use say;
+
+/// As `eprintln!`, which would panic when standard error is closed.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::output::remark(format_args!($($text)*)) };
+}
+pub(crate) use note;

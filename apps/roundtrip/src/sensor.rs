@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Angles, FormatArgs};
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{note, say};
 
 #[derive(Debug, Args)]
 pub(crate) struct SensorArgs {
@@ -162,7 +162,7 @@ fn each_sweep(
     }
     let statistics = source.statistics();
     if !statistics.is_sound() {
-        eprintln!("warning: {what} is not whole: {statistics}; what could be read is used");
+        note!("warning: {what} is not whole: {statistics}; what could be read is used");
     }
     Ok(statistics)
 }

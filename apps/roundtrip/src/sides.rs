@@ -17,7 +17,7 @@ use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, Patience, QualityArgs,
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::log;
-use crate::output::say;
+use crate::output::{note, say};
 use crate::phase::Phase;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
@@ -103,7 +103,7 @@ async fn open(
         }
         if backoff.attempts() == 0 {
             let failure = Failure::from(error);
-            eprintln!("{side}: waiting for {config}: {failure}");
+            note!("{side}: waiting for {config}: {failure}");
         }
         tokio::select! {
             () = tokio::time::sleep(backoff.pause().min(left)) => {}
@@ -112,7 +112,7 @@ async fn open(
     };
     if backoff.attempts() > 0 {
         let waited = begin.elapsed().as_secs_f64();
-        eprintln!("{side}: connected to {config} after {waited:.1} s");
+        note!("{side}: connected to {config} after {waited:.1} s");
     }
     let info = transport.info();
     tracing::info!(
@@ -193,7 +193,7 @@ async fn measure(
         return Ok(ExitCode::SUCCESS);
     };
     for warning in source.warnings() {
-        eprintln!("{warning}");
+        note!("{warning}");
     }
     let parts = args
         .with_edge
@@ -220,7 +220,7 @@ async fn measure(
         let phase = Phase::of(progress, args.load.warmup);
         if told.get() < Some(phase) {
             told.set(Some(phase));
-            eprintln!("vehicle: {phase}");
+            note!("vehicle: {phase}");
         }
     };
     let driven = vehicle::drive(&*transport, feed, &settings, stop, progress).await;

@@ -280,9 +280,10 @@ fn after_an_outage_the_newest_scan_comes_first() {
         "{arrived:?}, {arm:#}"
     );
     assert!(gone.iter().all(|row| row[status] == "missed"), "{arm:#}");
-    // They are counted as dropped, and named.
+    // They are counted as dropped, and named; but for some that were written before the loss was
+    // noticed, and the newest, if the broker had it before the edge was back.
     let dropped = arm["publisher"]["dropped"].as_u64().unwrap();
-    assert!(dropped + 2 >= gone.len() as u64, "{arm:#}");
+    assert!(dropped >= 10 && dropped + 5 >= gone.len() as u64, "{arm:#}");
     let named: u64 = arm["missing"]
         .as_array()
         .unwrap()

@@ -234,3 +234,23 @@ fn a_killed_broker_is_named_and_its_outage_is_marked() {
         "{said}"
     );
 }
+
+#[test]
+fn nothing_is_lost_when_nobody_reads_standard_error() {
+    let _alone = alone();
+    let results = tempfile::tempdir().unwrap();
+    let mut run = roundtrip(&["run", "--source=synthetic:1?turns=2", "--warmup=5"])
+        .args([
+            "--samples=20",
+            "--detector=fixed-delay:1ms",
+            "--transport=mqtt:embedded",
+        ])
+        .env("ROUNDTRIP_RESULTS", results.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(run.stderr.take());
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+    assert_eq!(arms(results.path()).len(), 1);
+}
