@@ -63,9 +63,11 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         let record = cli::record(&args.load, &args.quality, &args.detection);
         Results::create(&args.results, environment, record)?
     };
+    let mut unmeasured = Vec::new();
     for (label, config) in arms {
         if *stop.borrow() {
-            break;
+            unmeasured.push(label);
+            continue;
         }
         let folder = results.arm_folder(&label)?;
         let trial = Trial {
@@ -85,11 +87,15 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
             early_ends,
         })?;
     }
-    let text = table::of_arms(results.arms());
+    let mut text = table::of_arms(results.arms());
+    let interrupted = *stop.borrow();
+    if interrupted {
+        text.push_str(&table::interruption(args.load.samples(), &unmeasured));
+    }
     say!("{}", text.trim_end());
-    results.finish(&text)?;
+    results.finish(&text, interrupted)?;
     say!("raw data and summary: {}", results.folder().display());
-    let complete = !*stop.borrow() && results.arms().iter().all(Arm::is_complete);
+    let complete = !interrupted && results.arms().iter().all(Arm::is_complete);
     Ok(if complete {
         ExitCode::SUCCESS
     } else {

@@ -311,11 +311,16 @@ impl Results {
         Ok(())
     }
 
-    /// Writes the summary and the table.
-    pub(crate) fn finish(&self, table: &str) -> Result<(), Failure> {
+    /// Writes the summary and the table. `interrupted`: whether the run was told to stop.
+    pub(crate) fn finish(&self, table: &str, interrupted: bool) -> Result<(), Failure> {
         let arms = self.arms.iter().enumerate();
         let arms: Vec<_> = arms.map(|(number, arm)| arm.summary(number)).collect();
-        let summary = json!({ "schema": SCHEMA, "run": self.manifest, "arms": arms });
+        let summary = json!({
+            "schema": SCHEMA,
+            "run": self.manifest,
+            "interrupted": interrupted,
+            "arms": arms,
+        });
         self.write("summary.json", pretty(&summary).as_bytes())?;
         self.write("table.txt", table.as_bytes())
     }

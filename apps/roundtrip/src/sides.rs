@@ -223,7 +223,8 @@ async fn measure(
             note!("vehicle: {phase}");
         }
     };
-    let driven = vehicle::drive(&*transport, feed, &settings, stop, progress).await;
+    let driven = vehicle::drive(&*transport, feed, &settings, stop.clone(), progress).await;
+    let interrupted = stop.borrow().then_some(settings.samples);
     // Its failure must not take along what the vehicle has measured.
     let edge = match inside {
         Some(inside) => {
@@ -259,7 +260,7 @@ async fn measure(
             outcome: Ok(outcome),
             early_ends,
         };
-        show(arm, args.results.as_deref(), record)?;
+        show(arm, args.results.as_deref(), record, interrupted)?;
     }
     Ok(if complete {
         ExitCode::SUCCESS
@@ -268,18 +269,31 @@ async fn measure(
     })
 }
 
-/// Prints the table of one trial and keeps its data in a folder below `results`.
-fn show(arm: Arm, results: Option<&Path>, settings: serde_json::Value) -> Result<(), Failure> {
+/// Prints the table of one trial and keeps its data in a folder below `results`. `interrupted`: how
+/// many samples it should have had, if it was told to stop.
+fn show(
+    arm: Arm,
+    results: Option<&Path>,
+    settings: serde_json::Value,
+    interrupted: Option<u64>,
+) -> Result<(), Failure> {
+    let render = |arms: &[Arm]| {
+        let mut text = table::of_arms(arms);
+        if let Some(samples) = interrupted {
+            text.push_str(&table::interruption(samples, &[]));
+        }
+        text
+    };
     let Some(base) = results else {
-        say!("{}", table::of_arms(&[arm]).trim_end());
+        say!("{}", render(&[arm]).trim_end());
         return Ok(());
     };
     let mut results = Results::create(base, Environment::read(), settings)?;
     results.arm_folder(&arm.label)?;
     results.add(arm)?;
-    let text = table::of_arms(results.arms());
+    let text = render(results.arms());
     say!("{}", text.trim_end());
-    results.finish(&text)?;
+    results.finish(&text, interrupted.is_some())?;
     say!("raw data and summary: {}", results.folder().display());
     Ok(())
 }

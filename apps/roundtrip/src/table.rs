@@ -20,6 +20,16 @@ pub(crate) fn of_arms(arms: &[Arm]) -> String {
     text
 }
 
+/// What a run that was told to stop says below its table.
+pub(crate) fn interruption(samples: u64, unmeasured: &[String]) -> String {
+    let mut text = format!("interrupted: the last column may be of fewer than {samples} samples");
+    if !unmeasured.is_empty() {
+        text.push_str(&format!("; not measured: {}", unmeasured.join(", ")));
+    }
+    text.push('\n');
+    text
+}
+
 /// What a reader of an arm's figures must know.
 fn notes(arm: &Arm) -> Vec<String> {
     let ends = arm.early_ends.iter();

@@ -114,8 +114,9 @@ fn an_interrupt_between_two_transports_keeps_the_first() {
             &options,
         );
         let line = format!("{}: 5 answered", scheme(transport));
-        stop(run, &line, Signal::SIGINT);
+        let said = stop(run, &line, Signal::SIGINT);
         assert_eq!(arms(results.path())[0]["answered"], 5);
+        assert!(said.contains("interrupted: the last column"), "{said}");
     }
 }
 
