@@ -139,6 +139,7 @@ mod tests {
             clock: 1,
             from_ns: shift - 2,
             to_ns: shift + 2,
+            skew_ppb: 0,
         };
         for shift in [0, 1_000_000, -1_000_000] {
             let edge = [outage(shift + 12, Some(shift + 14))];

@@ -2,12 +2,14 @@
 //!
 //! One leg of one sample is its delay plus the unknown offset θ of the edge's clock: `u = CI − VO`
 //! is up + θ, `d = WI − EO` is down − θ. No delay is negative, so θ lies in `[−min d, min u]`; and
-//! how much later than the fastest a message came, `u − min u` and `d − min d`, is free of θ.
+//! how much later than the fastest a message came, `u − min u` and `d − min d`, is free of θ. A
+//! difference in speed between the clocks is removed from both first.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::skew::{Leg, share, skew};
 use crate::{Point, Timeline};
 
 /// Both directions of a set of samples.
@@ -21,7 +23,7 @@ pub struct Directions {
     pub down: Vec<i64>,
 }
 
-/// Where the offset θ of an edge's clock against the vehicle's lies.
+/// Where the offset θ of an edge's clock against the vehicle's lies when its first sample is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Offset {
     /// The edge's clock.
@@ -30,32 +32,46 @@ pub struct Offset {
     pub from_ns: i64,
     /// min u, in nanoseconds.
     pub to_ns: i64,
+    /// How much faster the edge's clock runs than the vehicle's, in parts per billion; 0 where that
+    /// is not evident.
+    pub skew_ppb: i64,
 }
 
 impl Directions {
-    /// Of samples with the identity of the edge's clock; those without the four stamps are left
-    /// out. The clocks are taken to run at one speed over the trial: skew is not removed.
+    /// Of samples with the identity of the edge's clock, in the order of sending; those without the
+    /// four stamps are left out.
     pub fn of<'a>(samples: impl IntoIterator<Item = (u32, &'a Timeline)>) -> Self {
-        let mut legs: BTreeMap<u32, Vec<(i64, i64)>> = BTreeMap::new();
+        let mut legs: BTreeMap<u32, Vec<(i64, i64, i64)>> = BTreeMap::new();
         for (clock, timeline) in samples {
             legs.entry(clock).or_default().extend(both(timeline));
         }
         let mut directions = Self::default();
         for (clock, legs) in legs {
-            let Some(&(up, down)) = legs.first() else {
+            let Some(&(began, up, down)) = legs.first() else {
                 continue;
             };
             // Relative to the first, the legs are small whatever θ is, also where it wraps around.
-            let (ups, downs): (Vec<_>, Vec<_>) = legs
+            let (ups, downs): (Vec<Leg>, Vec<Leg>) = legs
                 .iter()
-                .map(|leg| (leg.0.wrapping_sub(up), leg.1.wrapping_sub(down)))
+                .map(|leg| {
+                    let sent = leg.0.wrapping_sub(began);
+                    let (up, down) = (leg.1.wrapping_sub(up), leg.2.wrapping_sub(down));
+                    ((sent, up), (sent, down))
+                })
                 .unzip();
+            let skew_ppb = skew(&ups, &downs);
+            let level = |legs: Vec<Leg>, skew: i64| -> Vec<i64> {
+                let level = |(sent, leg): Leg| leg.wrapping_sub(share(skew, sent));
+                legs.into_iter().map(level).collect()
+            };
+            let (ups, downs) = (level(ups, skew_ppb), level(downs, -skew_ppb));
             let fastest = |legs: &[i64]| legs.iter().copied().min().unwrap_or_default();
             let (up_min, down_min) = (fastest(&ups), fastest(&downs));
             directions.offsets.push(Offset {
                 clock,
                 from_ns: down.wrapping_add(down_min).wrapping_neg(),
                 to_ns: up.wrapping_add(up_min),
+                skew_ppb,
             });
             let variation =
                 |legs: Vec<i64>, min: i64| legs.into_iter().map(move |leg| leg.wrapping_sub(min));
@@ -66,10 +82,11 @@ impl Directions {
     }
 }
 
-/// `u` and `d` of one sample.
-fn both(timeline: &Timeline) -> Option<(i64, i64)> {
+/// When one sample was sent, its `u` and its `d`.
+fn both(timeline: &Timeline) -> Option<(i64, i64, i64)> {
     let span = |from, to| Some(timeline.get(to)?.wrapping_sub(timeline.get(from)?));
     Some((
+        timeline.get(Point::VehicleOut)?,
         span(Point::VehicleOut, Point::EdgeIn)?,
         span(Point::AnswerOut, Point::ReplyIn)?,
     ))
@@ -106,9 +123,30 @@ mod tests {
                 clock: 9,
                 from_ns: offset - 20,
                 to_ns: offset + 40,
+                skew_ppb: 0,
             };
             assert_eq!(directions.offsets, [expected]);
         }
+    }
+
+    #[test]
+    fn skew_is_removed_from_the_variation_and_the_offset() {
+        // An hour off, and fast by 100 ppm.
+        let (offset, ppb) = (3_600_000_000_000, 100_000);
+        let trips: Vec<_> = (0..600)
+            .map(|n: i64| {
+                let sent = n * 100_000_000;
+                let (up, down) = (1_000 * (n % 7), 1_000 * (n % 5));
+                trip(sent, up, down, offset + sent / 1_000_000_000 * ppb)
+            })
+            .collect();
+        let directions = Directions::of(trips.iter().map(|trip| (9, trip)));
+        let found = directions.offsets[0];
+        assert!((found.skew_ppb - ppb).abs() < 2_000, "{found:?}");
+        // The clock of this test is set once a second.
+        let worst = |variation: &[i64]| variation.iter().copied().max().unwrap();
+        assert!(worst(&directions.up) < 250_000 && worst(&directions.down) < 250_000);
+        assert!((found.from_ns - offset).abs() < 250_000 && (found.to_ns - offset).abs() < 250_000);
     }
 
     #[test]
@@ -123,7 +161,7 @@ mod tests {
     proptest! {
         #[test]
         fn only_the_offset_moves_with_the_clock_of_the_edge(
-            delays in prop::collection::vec((0i64..1 << 40, 0i64..1 << 40), 1..20),
+            delays in prop::collection::vec((0i64..1 << 40, 0i64..1 << 40), 1..80),
             offset in any::<i64>(),
         ) {
             let at = |offset| {

@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod direction;
+mod skew;
 pub mod statistics;
 
 use std::fmt;
