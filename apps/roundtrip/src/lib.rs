@@ -8,7 +8,7 @@
 //! fn main() -> std::process::ExitCode {
 //!     let mut registry = Registry::default();
 //!     if let Err(error) = registry.register(local::Factory::default()) {
-//!         note!("{error}");
+//!         eprintln!("{error}");
 //!         return std::process::ExitCode::FAILURE;
 //!     }
 //!     roundtrip::main_with(registry)

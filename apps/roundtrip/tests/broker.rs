@@ -271,19 +271,24 @@ fn after_an_outage_the_newest_scan_comes_first() {
     let (status, began) = (place("status"), place("T0"));
     let outage = &arm["outages"]["vehicle"][0];
     let [from, until] = ["from_ns", "until_ns"].map(|end| outage[end].as_i64().unwrap());
-    // Of what waited for the broker, only the newest scan was kept. The outage is noticed a little
-    // late, so one may have left before.
+    // Of what waited for the broker, only the newest scan was kept: after the first that arrived, no
+    // other is missing. An outage ends when both connections are back, so more may follow it. The
+    // loss is noticed a little late, so one may have left before.
     let waited = rows.filter(|row| (from..until).contains(&row[began].parse().unwrap()));
-    let (arrived, gone): (Vec<_>, Vec<_>) = waited.partition(|row| row[status] == "answered");
-    assert!(
-        arrived.len() <= 2 && gone.len() >= 10,
-        "{arrived:?}, {arm:#}"
-    );
+    let mut waited: Vec<_> = waited.collect();
+    if waited.first().is_some_and(|row| row[status] == "answered") {
+        waited.remove(0);
+    }
+    let arrived = |row: &Vec<&str>| row[status] == "answered";
+    let lost = waited.iter().position(arrived).unwrap_or(waited.len());
+    let (gone, after) = waited.split_at(lost);
+    assert!(after.iter().all(arrived), "{after:?}, {arm:#}");
+    assert!(gone.len() >= 10, "{arm:#}");
     assert!(gone.iter().all(|row| row[status] == "missed"), "{arm:#}");
     // They are counted as dropped, and named; but for some that were written before the loss was
-    // noticed, and the newest, if the broker had it before the edge was back.
+    // noticed, or that the broker had before the edge was back.
     let dropped = arm["publisher"]["dropped"].as_u64().unwrap();
-    assert!(dropped >= 10 && dropped + 5 >= gone.len() as u64, "{arm:#}");
+    assert!(dropped >= 10 && dropped <= gone.len() as u64, "{arm:#}");
     let named: u64 = arm["missing"]
         .as_array()
         .unwrap()
