@@ -213,6 +213,7 @@ impl Arm {
                 "generator_limited": trial.is_generator_limited(),
                 "lateness_ns": Summary::of(&outcome.lateness()),
             })),
+            "unseen_frames": trial.map(|trial| trial.unseen_frames),
             "publisher": trial.map(|trial| trial.publisher),
             "subscriber": trial.map(|trial| trial.subscriber),
             "stages_ns": stages,
@@ -430,6 +431,7 @@ mod tests {
             undecodable: 0,
             refused: 0,
             rejection: None,
+            unseen_frames: 0,
             publisher: Default::default(),
             subscriber: Default::default(),
         };

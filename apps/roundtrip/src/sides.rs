@@ -186,6 +186,7 @@ async fn measure(
         samples: args.load.samples(),
         ready_timeout: args.load.ready_timeout,
         clock: Clock::start(),
+        frames: None,
     };
     let record = cli::record(&args.load, &args.quality, &args.detection);
     let convention = args.detection.convention();

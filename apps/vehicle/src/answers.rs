@@ -15,6 +15,7 @@ use transport_api::{
 };
 
 use crate::schedule::Sent;
+use crate::selection::Arrived;
 use crate::{Progress, stopped};
 
 /// One answer.
@@ -93,17 +94,17 @@ impl<'a> Answers<'a> {
         self.missed_before = self.subscriber.counters().missed;
     }
 
-    /// Receives and notes one answer; never resolves once the subscription has ended, which is noted
-    /// too. An arrival that the transport refuses, such as another type from a foreign publisher, is
-    /// counted. Cancel-safe.
-    pub(crate) async fn next(&mut self) {
+    /// Receives and notes one arrival, and returns it if it is the first answer to a scan of the trial;
+    /// never resolves once the subscription has ended, which is noted too. An arrival that the
+    /// transport refuses, such as another type from a foreign publisher, is counted. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<Arrived> {
         if self.ended {
             std::future::pending::<()>().await;
         }
         let sample = self.subscriber.recv().await;
         let reply_in = self.clock.now();
         match sample {
-            Some(Ok(sample)) => self.note(sample, reply_in),
+            Some(Ok(sample)) => return self.note(sample, reply_in),
             Some(Err(error)) => {
                 self.refused += 1;
                 tracing::warn!(%error, count = self.refused, "arrival refused");
@@ -111,33 +112,35 @@ impl<'a> Answers<'a> {
             }
             None => self.ended = true,
         }
+        None
     }
 
-    fn note(&mut self, sample: Sample, reply_in: i64) {
+    fn note(&mut self, sample: Sample, reply_in: i64) -> Option<Arrived> {
         let Some(scan) = sample
             .meta
             .correlation
             .filter(|scan| scan.source == self.source)
         else {
             self.unrelated += 1;
-            return;
+            return None;
         };
         if let Some(answer) = self.noted.get_mut(&scan.seq) {
             answer.repeats += 1;
-            return;
+            return None;
         }
         let edge = unpack(&sample.meta.stamps);
         let mut timeline = edge.own;
         timeline.set(Point::ReplyIn, reply_in);
         let bytes = sample.payload.len();
-        let objects = match Detection3DArray::decode(sample.payload) {
+        let list = sample.payload;
+        let objects = match Detection3DArray::decode(list.clone()) {
             Ok(list) => list.detections.len(),
             Err(error) => {
                 self.undecodable += 1;
                 if self.undecodable.is_power_of_two() {
                     tracing::warn!(%error, count = self.undecodable, "answer not decodable");
                 }
-                return;
+                return None;
             }
         };
         timeline.set(Point::ReplyOut, self.clock.now());
@@ -151,7 +154,7 @@ impl<'a> Answers<'a> {
             self.complete(id, &edge.previous);
         }
         if scan.seq < self.from {
-            return;
+            return None;
         }
         self.noted.insert(
             scan.seq,
@@ -164,6 +167,11 @@ impl<'a> Answers<'a> {
             },
         );
         (self.progress)(Progress::Answered(self.noted.len() as u64));
+        Some(Arrived {
+            seq: scan.seq,
+            timeline,
+            list,
+        })
     }
 
     /// Gives the answer before `id` the stamps that the edge took after sending it.
@@ -278,7 +286,7 @@ impl Echo {
                 tokio::select! {
                     biased;
                     () = stopped(&mut self.stop) => return Ok(None),
-                    () = answers.next() => {}
+                    _ = answers.next() => {}
                     () = &mut again => break,
                     () = &mut end => break,
                 }

@@ -7,8 +7,10 @@
 
 mod answers;
 mod feed;
+mod frame;
 mod record;
 mod schedule;
+mod selection;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +19,16 @@ use exchange::{Outages, Topics};
 use latency_timeline::Clock;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use transport_api::{Error, ErrorKind, Publisher, Qos, Result, Sequence, TopicFilter, Transport};
 
 pub use feed::{DataType, Feed};
+pub use frame::{Frame, Objects, Source};
 pub use record::{Missed, SampleRecord, Trial};
 
 use answers::{Answers, Echo};
 use schedule::{Sender, Sent};
+use selection::Selection;
 
 /// How a trial runs.
 #[derive(Clone, Debug)]
@@ -47,6 +51,10 @@ pub struct Settings {
     pub ready_timeout: Duration,
     /// The clock of the stamps.
     pub clock: Clock,
+    /// Where each frame of the schedule goes, warm-up included, once its object list is there or given
+    /// up: for viewers and recorders. What does not fit is dropped and counted
+    /// ([`Trial::unseen_frames`]), so nobody who looks on can hold up the vehicle.
+    pub frames: Option<mpsc::Sender<Frame>>,
 }
 
 /// How far a trial is.
@@ -63,6 +71,9 @@ pub enum Progress {
 
 /// Shortest drain after the last scan.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// Sent frames that may wait to be noticed.
+const OFFERS: usize = 256;
 
 /// How long the last echo, which tells the directions apart, may take.
 const LAST_ECHO: Duration = Duration::from_secs(2);
@@ -132,10 +143,13 @@ pub async fn drive(
     let first = sequence.count();
     let mut sent = Vec::new();
     let mut rejection = None;
+    let mut selection = Selection::new(feed.data_type(), settings.frames.clone());
     // Stopped before the edge was there: nothing is measured.
     if before.is_some() {
         answers.begin(first);
+        let (offers, mut offered) = mpsc::channel(OFFERS);
         let sender = Sender {
+            offers: settings.frames.is_some().then_some(offers),
             publisher: Arc::clone(&publisher),
             feed,
             ids: (0..total).map(|_| sequence.next_id()).collect(),
@@ -149,7 +163,8 @@ pub async fn drive(
         let outcome = loop {
             tokio::select! {
                 biased;
-                () = answers.next() => {}
+                answer = answers.next() => answer.into_iter().for_each(|a| selection.answered(a)),
+                Some(offer) = offered.recv() => selection.offered(offer),
                 outcome = &mut sending => break outcome.map_err(|_| {
                     Error::new(ErrorKind::Backend, "run vehicle", "the sending thread panicked")
                 })?,
@@ -157,7 +172,10 @@ pub async fn drive(
         };
         (sent, rejection) = (outcome.sent, outcome.rejection);
         progress(Progress::Draining);
-        drain(&sent, &mut answers, &mut stop).await;
+        while let Ok(offer) = offered.try_recv() {
+            selection.offered(offer);
+        }
+        drain(&sent, &mut answers, &mut selection, &mut stop).await;
     }
 
     // One more echo says how many scans the edge has answered in all: that splits what is missed by
@@ -185,6 +203,7 @@ pub async fn drive(
         undecodable: answers.undecodable(),
         refused: answers.refused(),
         rejection,
+        unseen_frames: selection.end(),
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })
@@ -200,14 +219,19 @@ fn explain(error: &Error, outages: &Outages) -> Error {
 }
 
 /// Waits for the answers that are still on their way.
-async fn drain(sent: &[Sent], answers: &mut Answers<'_>, stop: &mut watch::Receiver<bool>) {
+async fn drain(
+    sent: &[Sent],
+    answers: &mut Answers<'_>,
+    selection: &mut Selection,
+    stop: &mut watch::Receiver<bool>,
+) {
     let expected = sent.iter().filter(|sent| sent.accepted()).count();
     let drain = tokio::time::sleep(DRAIN.max(5 * answers.slowest(sent)));
     tokio::pin!(drain);
     while answers.count() < expected && !answers.ended() {
         tokio::select! {
             biased;
-            () = answers.next() => {}
+            answer = answers.next() => answer.into_iter().for_each(|a| selection.answered(a)),
             () = &mut drain => break,
             () = stopped(stop) => break,
         }

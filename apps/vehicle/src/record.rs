@@ -69,6 +69,8 @@ pub struct Trial {
     pub refused: u64,
     /// Why the first rejected scan was rejected.
     pub rejection: Option<String>,
+    /// Frames that viewers and recorders had no room for ([`crate::Settings::frames`]).
+    pub unseen_frames: u64,
     /// The publisher of scans.
     pub publisher: PublisherCounters,
     /// The subscriber of object lists.
@@ -278,6 +280,7 @@ mod tests {
             undecodable: 0,
             refused: 0,
             rejection: None,
+            unseen_frames: 0,
             publisher: PublisherCounters::default(),
             subscriber: SubscriberCounters::default(),
         };

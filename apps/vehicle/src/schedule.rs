@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use exchange::Receipt;
 use latency_timeline::{Clock, Point, Timeline};
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use transport_api::{Error, Message, MessageId, Publisher, Refused, Result, Why};
 
 use crate::feed::Feed;
+use crate::selection::Offer;
 
 /// What was sent.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Sender {
     pub(crate) clock: Clock,
     pub(crate) runtime: Handle,
     pub(crate) stop: watch::Receiver<bool>,
+    /// Where each frame is told of once it is sent.
+    pub(crate) offers: Option<mpsc::Sender<Offer>>,
 }
 
 /// The last part of a wait is spun: `sleep` wakes about 0.1 ms late on a quiet machine.
@@ -98,6 +101,7 @@ impl Sender {
         timeline.set(Point::VehicleIn, self.clock.now());
         let payload = self.feed.encode(n, id.seq as u32);
         let bytes = payload.len();
+        let offered = self.offers.as_ref().map(|offers| (offers, payload.clone()));
         let mut message = Message::new(payload).with_id(id);
         message.meta.stamps = exchange::pack_start(start, self.clock.id());
         timeline.set(Point::VehicleOut, self.clock.now());
@@ -114,6 +118,15 @@ impl Sender {
                 (None, Some(reason))
             }
         };
+        if let Some((offers, payload)) = offered {
+            let offer = Offer {
+                seq: id.seq,
+                timeline,
+                payload,
+            };
+            // Full only if the receiving side hangs; then the frame counts as one without a list.
+            let _ = offers.try_send(offer);
+        }
         let sent = Sent {
             id,
             timeline,
@@ -196,6 +209,7 @@ mod tests {
             clock: Clock::start(),
             runtime: Handle::current(),
             stop: stopped,
+            offers: None,
         };
         let sent = sender.start().unwrap().await.unwrap().sent;
         assert_eq!(sent.len(), 10);

@@ -15,7 +15,7 @@ use transport_api::{
     Message, MessageId, Metadata, Publisher, Qos, Sample, Sequence, SubscriberExt, TopicFilter,
     Transport, TransportConfig, TransportFactory, local,
 };
-use vehicle::{DataType, Feed, Missed, Progress, Settings, Trial};
+use vehicle::{DataType, Feed, Missed, Progress, Settings, Source, Trial};
 
 /// Echoes before the trial.
 const HANDSHAKE: u64 = 3;
@@ -66,48 +66,68 @@ fn returned(seq: u64) -> i64 {
     1000 + seq as i64
 }
 
-/// Runs a trial of `samples` scans at `rate`. The edge answers the handshake by itself and hands every
-/// other scan, with its position behind the handshake, to `play`; after the last sample comes the last
-/// echo.
+/// An edge that answers the handshake by itself and hands every other scan, with its position behind
+/// the handshake, to `play`; after the last sample comes the last echo.
+struct PlayedEdge {
+    transport: Arc<dyn Transport>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl PlayedEdge {
+    async fn start(
+        factory: &local::Factory,
+        config: &TransportConfig,
+        mut play: impl FnMut(&mut Answering, u64, &Sample) + Send + 'static,
+    ) -> Self {
+        let transport = factory.open(config).await.unwrap();
+        let topics = Topics::below("").unwrap();
+        let schema = exchange::scan_schema().unwrap();
+        let filter = TopicFilter::from(&topics.scan);
+        let mut scans = transport
+            .subscriber(&filter, &schema, Qos::default())
+            .await
+            .unwrap();
+        let schema = exchange::objects_schema().unwrap();
+        let objects = transport
+            .publisher(&topics.objects, &schema, Qos::default())
+            .await
+            .unwrap();
+        let task = tokio::spawn(async move {
+            let mut answering = Answering {
+                objects,
+                ids: Sequence::random(),
+                previous: Timeline::default(),
+            };
+            while let Some(scan) = scans.recv().await {
+                let scan = scan.unwrap();
+                let id = scan.meta.id.unwrap();
+                match id.seq.checked_sub(HANDSHAKE) {
+                    None => answering.answer(id),
+                    Some(n) => play(&mut answering, n, &scan),
+                }
+            }
+        });
+        Self { transport, task }
+    }
+
+    async fn end(self) {
+        self.transport.close(Duration::from_secs(1)).await;
+        self.task.await.unwrap();
+    }
+}
+
+/// Runs a trial of `samples` scans at `rate` against an edge that is played by `play`.
 async fn trial(
     samples: u64,
     rate: f64,
-    mut play: impl FnMut(&mut Answering, u64, &Sample) + Send + 'static,
+    play: impl FnMut(&mut Answering, u64, &Sample) + Send + 'static,
 ) -> Trial {
     let factory = local::Factory::default();
     let config = TransportConfig::parse("local:trial").unwrap();
-    let there = factory.open(&config).await.unwrap();
+    let edge = PlayedEdge::start(&factory, &config, play).await;
     let here = factory.open(&config).await.unwrap();
-    let topics = Topics::below("").unwrap();
-    let schema = exchange::scan_schema().unwrap();
-    let filter = TopicFilter::from(&topics.scan);
-    let mut scans = there
-        .subscriber(&filter, &schema, Qos::default())
-        .await
-        .unwrap();
-    let schema = exchange::objects_schema().unwrap();
-    let objects = there
-        .publisher(&topics.objects, &schema, Qos::default())
-        .await
-        .unwrap();
-    let edge = tokio::spawn(async move {
-        let mut answering = Answering {
-            objects,
-            ids: Sequence::random(),
-            previous: Timeline::default(),
-        };
-        while let Some(scan) = scans.recv().await {
-            let scan = scan.unwrap();
-            let id = scan.meta.id.unwrap();
-            match id.seq.checked_sub(HANDSHAKE) {
-                None => answering.answer(id),
-                Some(n) => play(&mut answering, n, &scan),
-            }
-        }
-    });
     let trial = drive(&here, samples, rate).await;
-    there.close(Duration::from_secs(1)).await;
-    edge.await.unwrap();
+    edge.end().await;
     trial
 }
 
@@ -122,11 +142,16 @@ fn settings(samples: u64, rate: f64) -> Settings {
         samples,
         ready_timeout: Duration::from_secs(30),
         clock: Clock::start(),
+        frames: None,
     }
 }
 
 async fn drive(transport: &Arc<dyn Transport>, samples: u64, rate: f64) -> Trial {
-    let settings = settings(samples, rate);
+    drive_with(transport, settings(samples, rate)).await
+}
+
+/// Takes the settings, so that whoever looks on sees the end.
+async fn drive_with(transport: &Arc<dyn Transport>, settings: Settings) -> Trial {
     let feed = Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap();
     let (_stop, stopped) = watch::channel(false);
     vehicle::drive(&**transport, feed, &settings, stopped, |_: Progress| {})
@@ -367,4 +392,39 @@ async fn another_type_on_the_topic_of_objects_is_named_with_ours() {
     ] {
         assert!(error.contains(name), "{error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn viewers_see_every_frame_with_its_list_and_what_does_not_fit_is_counted() {
+    let factory = local::Factory::default();
+    let config = TransportConfig::parse("local:viewed").unwrap();
+    let play = |edge: &mut Answering, n: u64, scan: &Sample| {
+        if n != 2 {
+            edge.answer(scan.meta.id.unwrap());
+        }
+    };
+    let edge = PlayedEdge::start(&factory, &config, play).await;
+    let here = factory.open(&config).await.unwrap();
+    let (frames, mut seen) = tokio::sync::mpsc::channel(4);
+    let settings = Settings {
+        frames: Some(frames),
+        ..settings(6, 100.0)
+    };
+    let trial = drive_with(&here, settings).await;
+    edge.end().await;
+    let mut numbers = Vec::new();
+    while let Some(frame) = seen.recv().await {
+        let n = frame.seq - HANDSHAKE;
+        assert_eq!(frame.data_type, DataType::Scan);
+        assert_eq!(frame.timeline.get(Point::Start), Some(frame.start_ns));
+        let answered = frame.objects.map(|objects| {
+            assert_eq!(objects.source, Source::Edge);
+            assert_eq!(objects.list, list());
+            assert!(frame.timeline.get(Point::AnswerOut).is_some());
+        });
+        assert_eq!(answered.is_some(), n != 2);
+        numbers.push(n);
+    }
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    assert_eq!(trial.unseen_frames, 2);
 }
