@@ -31,7 +31,12 @@ const ARROWS: &[Arrows] = &[
     arrows("lidar-messages", &[]),
     arrows("lidar-scene", &[]),
     arrows("lidar-sensor", &["lidar-messages", "lidar-scene"]),
-    arrows("lidar-detector", &["lidar-messages"]).dev(&["lidar-sensor", "lidar-scene"]),
+    arrows("lidar-detector", &["lidar-messages"]).dev(&[
+        "lidar-sensor",
+        "lidar-scene",
+        "lidar-eval",
+    ]),
+    arrows("lidar-eval", &[]),
     arrows("latency-timeline", &[]),
     arrows("transport-api", &[]).dev(&["transport-conformance"]),
     arrows("transport-conformance", &["transport-api"]),
@@ -128,6 +133,7 @@ const RUNTIME_FREE: &[(&str, &str)] = &[
     ("lidar-scene", "ray casting is plain computation"),
     ("lidar-sensor", "a sensor is read by a thread of its own"),
     ("lidar-detector", "detection is plain computation"),
+    ("lidar-eval", "scoring is plain computation"),
     (
         "latency-timeline",
         "arithmetic on stamps is plain computation",
