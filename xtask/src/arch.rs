@@ -57,9 +57,20 @@ const ARROWS: &[Arrows] = &[
         &["transport-api", "lidar-messages", "latency-timeline"],
     ),
     arrows(
+        "perception",
+        &[
+            "exchange",
+            "lidar-messages",
+            "lidar-sensor",
+            "lidar-detector",
+            "latency-timeline",
+        ],
+    ),
+    arrows(
         "vehicle",
         &[
             "exchange",
+            "perception",
             "transport-api",
             "lidar-messages",
             "lidar-sensor",
@@ -71,6 +82,7 @@ const ARROWS: &[Arrows] = &[
         "edge",
         &[
             "exchange",
+            "perception",
             "transport-api",
             "lidar-messages",
             "lidar-sensor",
@@ -86,6 +98,7 @@ const ARROWS: &[Arrows] = &[
             "vehicle",
             "edge",
             "exchange",
+            "perception",
             "transport-api",
             "lidar-messages",
             "lidar-scene",
@@ -105,6 +118,7 @@ const ARROWS: &[Arrows] = &[
             "vehicle",
             "edge",
             "exchange",
+            "perception",
             "transport-api",
             "lidar-messages",
             "lidar-scene",

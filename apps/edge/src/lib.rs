@@ -15,11 +15,11 @@ use std::fmt;
 use std::task::Poll;
 use std::time::Duration;
 
-use exchange::{Outage, Outages, Receipt, Topics, pack};
+use exchange::{DataType, Outage, Outages, Receipt, Topics, pack};
 use latency_timeline::{Clock, ClockPair, Point, Timeline};
-use lidar_detector::{Detector, to_detection_array};
-use lidar_messages::{PointCloud2, VelodyneScan};
-use lidar_sensor::{Convention, Converter};
+use lidar_detector::Detector;
+use lidar_sensor::Convention;
+use perception::{Fault, Perception};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -96,15 +96,14 @@ pub struct Edge {
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Edge")
-            .field("detector", &self.stage.detector.name())
+            .field("detector", &self.stage.perception.detector())
             .finish()
     }
 }
 
 /// From a received message to a published answer.
 struct DetectionStage {
-    detector: Box<dyn Detector>,
-    converter: Converter,
+    perception: Perception,
     max_age: Option<Duration>,
     ages: Ages,
     publisher: Box<dyn Publisher>,
@@ -114,13 +113,6 @@ struct DetectionStage {
     /// Of the last answer, if it was taken; its stamps travel in the next one.
     previous: Option<Receipt>,
     counts: Counts,
-}
-
-/// What a message carries.
-#[derive(Clone, Copy)]
-enum Kind {
-    Scan,
-    Cloud,
 }
 
 impl Edge {
@@ -154,8 +146,7 @@ impl Edge {
             scans: subscribe(&topics.scan, exchange::scan_schema()?).await?,
             clouds: subscribe(&topics.cloud, exchange::cloud_schema()?).await?,
             stage: DetectionStage {
-                detector,
-                converter: Converter::new(settings.convention),
+                perception: Perception::new(detector, settings.convention, settings.clock),
                 max_age: settings.max_age,
                 ages: Ages::default(),
                 publisher,
@@ -199,14 +190,14 @@ impl Edge {
                 next = receive(&mut *self.scans, &mut *self.clouds) => next,
             };
             match next {
-                Some((kind, Ok(sample))) => tokio::select! {
+                Some((data_type, Ok(sample))) => tokio::select! {
                     biased;
                     // A transport that cannot send must not hold up the end.
                     _ = stop.wait_for(|stop| *stop) => {
                         self.stage.counts.unfinished += 1;
                         break;
                     }
-                    () = self.stage.answer(kind, sample) => {}
+                    () = self.stage.answer(data_type, sample) => {}
                 },
                 // It names both types and the topic.
                 Some((_, Err(error))) => tracing::error!(%error, "messages are refused"),
@@ -232,14 +223,14 @@ impl Edge {
 async fn receive(
     scans: &mut dyn Subscriber,
     clouds: &mut dyn Subscriber,
-) -> Option<(Kind, Result<Sample>)> {
+) -> Option<(DataType, Result<Sample>)> {
     std::future::poll_fn(|cx| {
         let scan = scans.poll_recv(cx);
         if let Poll::Ready(Some(sample)) = scan {
-            return Poll::Ready(Some((Kind::Scan, sample)));
+            return Poll::Ready(Some((DataType::Scan, sample)));
         }
         match (scan, clouds.poll_recv(cx)) {
-            (_, Poll::Ready(Some(sample))) => Poll::Ready(Some((Kind::Cloud, sample))),
+            (_, Poll::Ready(Some(sample))) => Poll::Ready(Some((DataType::Cloud, sample))),
             (Poll::Ready(None), Poll::Ready(None)) => Poll::Ready(None),
             _ => Poll::Pending,
         }
@@ -248,7 +239,7 @@ async fn receive(
 }
 
 impl DetectionStage {
-    async fn answer(&mut self, kind: Kind, sample: Sample) {
+    async fn answer(&mut self, data_type: DataType, sample: Sample) {
         let clock = self.clock;
         let mut timeline = Timeline::default();
         let now = clock.now();
@@ -261,27 +252,18 @@ impl DetectionStage {
             let why = format_args!("{age:.1?} old, more than {max:?}");
             return warn_sometimes(self.counts.expired, &sample, &why);
         }
-        let cloud = match self.cloud(kind, &sample, &mut timeline) {
-            Ok(cloud) => cloud,
-            Err(error) => {
-                self.counts.undecodable += 1;
-                return warn_sometimes(self.counts.undecodable, &sample, &error);
+        let bytes = sample.payload.clone();
+        let payload = match self.perception.objects(data_type, bytes, &mut timeline) {
+            Ok(payload) => payload,
+            Err(fault) => {
+                let count = match &fault {
+                    Fault::Undecodable(_) | Fault::Unconvertible(_) => &mut self.counts.undecodable,
+                    Fault::Undetected(_) => &mut self.counts.undetected,
+                };
+                *count += 1;
+                return warn_sometimes(*count, &sample, &fault);
             }
         };
-        timeline.set(Point::Converted, clock.now());
-
-        timeline.set(Point::DetectorIn, clock.now());
-        let detections = match self.detector.detect(&cloud) {
-            Ok(detections) => detections,
-            Err(error) => {
-                self.counts.undetected += 1;
-                return warn_sometimes(self.counts.undetected, &sample, &error);
-            }
-        };
-        timeline.set(Point::DetectorOut, clock.now());
-
-        timeline.set(Point::AnswerIn, clock.now());
-        let payload = to_detection_array(cloud.header, &detections).encode();
         let mut previous = Timeline::default();
         if let Some(receipt) = self.previous.take() {
             receipt.stamp(
@@ -306,30 +288,6 @@ impl DetectionStage {
             Err(error) => {
                 self.counts.unpublished += 1;
                 warn_sometimes(self.counts.unpublished, &sample, &error);
-            }
-        }
-    }
-
-    /// Decodes and, for a scan, converts; the error is for the log.
-    fn cloud(
-        &mut self,
-        kind: Kind,
-        sample: &Sample,
-        timeline: &mut Timeline,
-    ) -> Result<PointCloud2, String> {
-        let bytes = sample.payload.clone();
-        match kind {
-            Kind::Scan => {
-                let scan = VelodyneScan::decode(bytes).map_err(|error| error.to_string())?;
-                timeline.set(Point::EdgeOut, self.clock.now());
-                self.converter
-                    .convert(&scan)
-                    .map_err(|error| error.to_string())
-            }
-            Kind::Cloud => {
-                let cloud = PointCloud2::decode(bytes).map_err(|error| error.to_string())?;
-                timeline.set(Point::EdgeOut, self.clock.now());
-                Ok(cloud)
             }
         }
     }

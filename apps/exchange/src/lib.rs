@@ -10,12 +10,24 @@ mod receipt;
 
 use latency_timeline::{Point, Timeline};
 use lidar_messages::{Detection3DArray, MessageType, PointCloud2, VelodyneScan};
+use serde::{Deserialize, Serialize};
 use transport_api::{
     ClockId, Error, ErrorKind, Qos, Result, Schema, Stamp, StampPoint, Stamps, TopicName, Transport,
 };
 
 pub use outage::{Outage, Outages};
 pub use receipt::Receipt;
+
+/// As what the vehicle sends its scans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataType {
+    /// `velodyne_msgs/VelodyneScan`, converted at the edge.
+    #[default]
+    Scan,
+    /// `sensor_msgs/PointCloud2`, converted in the vehicle before the first stamp.
+    Cloud,
+}
 
 /// The topics of one vehicle.
 #[derive(Clone, Debug, PartialEq, Eq)]

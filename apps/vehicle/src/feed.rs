@@ -1,20 +1,9 @@
 //! What the vehicle sends: a loop of prepared scans.
 
 use bytes::Bytes;
+use exchange::DataType;
 use lidar_messages::{Header, PointCloud2, VelodyneScan};
 use lidar_sensor::{Convention, ConvertError, Converter};
-use serde::{Deserialize, Serialize};
-
-/// As what the vehicle sends its scans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataType {
-    /// `velodyne_msgs/VelodyneScan`, converted at the edge.
-    #[default]
-    Scan,
-    /// `sensor_msgs/PointCloud2`, converted in the vehicle before the first stamp.
-    Cloud,
-}
 
 /// A loop of scans or clouds, prepared before the trial so that generating costs it nothing.
 #[derive(Clone, Debug)]

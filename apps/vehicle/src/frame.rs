@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use exchange::DataType;
 use latency_timeline::Timeline;
 use serde::{Deserialize, Serialize};
-
-use crate::DataType;
 
 /// One frame of the schedule, told when its object list is there or given up: for viewers and
 /// recorders ([`crate::Settings::frames`]). Everything in it is passed on without a copy.

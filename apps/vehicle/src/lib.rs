@@ -22,7 +22,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use transport_api::{Error, ErrorKind, Publisher, Qos, Result, Sequence, TopicFilter, Transport};
 
-pub use feed::{DataType, Feed};
+pub use exchange::DataType;
+pub use feed::Feed;
 pub use frame::{Frame, Objects, Source};
 pub use record::{Missed, SampleRecord, Trial};
 

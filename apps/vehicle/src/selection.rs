@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use exchange::DataType;
 use latency_timeline::{Point, Timeline};
 use tokio::sync::mpsc;
 
-use crate::DataType;
 use crate::frame::{Frame, Objects, Source};
 
 /// A frame that was sent, or that the transport refused.
