@@ -4,12 +4,16 @@
 //! Scans go out on [`Topics::scan`] or clouds on [`Topics::cloud`]; for each of them one object list
 //! comes back on [`Topics::objects`], whose metadata names the scan it answers (`correlation`) and
 //! carries the edge's stamps. A scan carries when its publishing began.
+//!
+//! Of several vehicles each has topics below its own [`VehicleId`]. Those that know where they are say so
+//! on [`Topics::pose`], and what all of them see comes on [`collective_topic`], in frame [`MAP`].
 
 mod outage;
 mod receipt;
+mod vehicle_id;
 
 use latency_timeline::{Point, Timeline};
-use lidar_messages::{Detection3DArray, MessageType, PointCloud2, VelodyneScan};
+use lidar_messages::{Detection3DArray, MessageType, PointCloud2, PoseStamped, VelodyneScan};
 use serde::{Deserialize, Serialize};
 use transport_api::{
     ClockId, Error, ErrorKind, Qos, Result, Schema, Stamp, StampPoint, Stamps, TopicName, Transport,
@@ -17,6 +21,7 @@ use transport_api::{
 
 pub use outage::{Outage, Outages};
 pub use receipt::Receipt;
+pub use vehicle_id::VehicleId;
 
 /// As what the vehicle sends its scans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,23 +43,48 @@ pub struct Topics {
     pub cloud: TopicName,
     /// `vision_msgs/Detection3DArray`, edge to vehicle.
     pub objects: TopicName,
+    /// `geometry_msgs/PoseStamped` of the lidar in [`MAP`], vehicle to edge.
+    pub pose: TopicName,
 }
 
 impl Topics {
-    /// The topics below `prefix`; an empty prefix gives `velodyne_packets`, `points`, `objects`.
+    /// The topics below `prefix`; an empty prefix gives `velodyne_packets`, `points`, `objects`, `pose`.
     ///
     /// # Errors
     /// The prefix is no topic name.
     pub fn below(prefix: &str) -> Result<Self> {
-        let topic = |name: &str| match prefix {
-            "" => TopicName::parse(name),
-            _ => TopicName::parse(&format!("{prefix}/{name}")),
-        };
         Ok(Self {
-            scan: topic("velodyne_packets")?,
-            cloud: topic("points")?,
-            objects: topic("objects")?,
+            scan: below(prefix, "velodyne_packets")?,
+            cloud: below(prefix, "points")?,
+            objects: below(prefix, "objects")?,
+            pose: below(prefix, "pose")?,
         })
+    }
+
+    /// The topics of one of several vehicles: those below `prefix/vehicle`.
+    ///
+    /// # Errors
+    /// The prefix is no topic name.
+    pub fn of(prefix: &str, vehicle: &VehicleId) -> Result<Self> {
+        Self::below(below(prefix, vehicle.as_str())?.as_str())
+    }
+}
+
+/// The frame that all vehicles share.
+pub const MAP: &str = "map";
+
+/// Where the edge publishes what all vehicles see: `collective/objects` below `prefix`.
+///
+/// # Errors
+/// The prefix is no topic name.
+pub fn collective_topic(prefix: &str) -> Result<TopicName> {
+    below(prefix, "collective/objects")
+}
+
+fn below(prefix: &str, name: &str) -> Result<TopicName> {
+    match prefix {
+        "" => TopicName::parse(name),
+        _ => TopicName::parse(&format!("{prefix}/{name}")),
     }
 }
 
@@ -86,6 +116,14 @@ pub fn cloud_schema() -> Result<Schema> {
 /// None for the types of this project; see [`schema`].
 pub fn objects_schema() -> Result<Schema> {
     schema(&Detection3DArray::TYPE)
+}
+
+/// The schema of poses.
+///
+/// # Errors
+/// None for the types of this project; see [`schema`].
+pub fn pose_schema() -> Result<Schema> {
+    schema(&PoseStamped::TYPE)
 }
 
 /// Whether `transport` carries what answers are matched by.
@@ -205,6 +243,17 @@ mod tests {
             "veh1/objects"
         );
         assert!(Topics::below("/veh1").is_err());
+    }
+
+    #[test]
+    fn topics_of_several_vehicles_are_below_their_ids() {
+        let id = "veh2".parse().unwrap();
+        assert_eq!(Topics::of("", &id).unwrap().pose.as_str(), "veh2/pose");
+        let topics = Topics::of("depot/a", &id).unwrap();
+        assert_eq!(topics.scan.as_str(), "depot/a/veh2/velodyne_packets");
+        let collective = |prefix| collective_topic(prefix).unwrap().to_string();
+        assert_eq!(collective(""), "collective/objects");
+        assert_eq!(collective("depot"), "depot/collective/objects");
     }
 
     #[test]

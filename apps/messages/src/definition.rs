@@ -1,4 +1,4 @@
-use crate::{Detection3DArray, Header, PointCloud2, VelodynePacket, VelodyneScan};
+use crate::{Detection3DArray, Header, PointCloud2, PoseStamped, VelodynePacket, VelodyneScan};
 
 /// What a ROS 1 connection header says about a message.
 ///
@@ -120,6 +120,21 @@ impl Detection3DArray {
             "geometry_msgs/Vector3": "float64 x\nfloat64 y\nfloat64 z\n",
             "sensor_msgs/PointCloud2": point_cloud2!(),
             "sensor_msgs/PointField": point_field!(),
+        ),
+    };
+}
+
+impl PoseStamped {
+    /// `geometry_msgs/PoseStamped`.
+    pub const TYPE: MessageType = MessageType {
+        name: "geometry_msgs/PoseStamped",
+        md5: "d3812c3cbc69362b77dc0b19b345f8f5",
+        definition: definition!(
+            "Header header\nPose pose\n",
+            "std_msgs/Header": header!(),
+            "geometry_msgs/Pose": "Point position\nQuaternion orientation\n",
+            "geometry_msgs/Point": "float64 x\nfloat64 y\nfloat64 z\n",
+            "geometry_msgs/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w\n",
         ),
     };
 }

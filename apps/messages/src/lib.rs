@@ -5,6 +5,7 @@
 //! | [`VelodyneScan`] | one turn of a lidar as the sensor's own packets |
 //! | [`PointCloud2`] | the same turn as points |
 //! | [`Detection3DArray`] | the objects found in it |
+//! | [`PoseStamped`] | where a vehicle is |
 //! | [`Header`] | sequence number, stamp and frame of each of them |
 //!
 //! Every type has `decode`, `encode`, `encoded_len` and a [`MessageType`] constant with the name,
@@ -36,6 +37,7 @@ mod detection;
 mod error;
 mod geometry;
 mod header;
+mod pose;
 mod scan;
 mod text;
 mod wire;
@@ -46,5 +48,6 @@ pub use detection::{BoundingBox3D, Detection3D, Detection3DArray, ObjectHypothes
 pub use error::{DecodeError, Fault};
 pub use geometry::{Point, Pose, PoseWithCovariance, Quaternion, Vector3};
 pub use header::{Header, Time};
+pub use pose::PoseStamped;
 pub use scan::{PACKET_DATA_LEN, Packets, PacketsBuilder, VelodynePacket, VelodyneScan};
 pub use text::Text;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use lidar_messages::{
-    Detection3DArray, Header, MessageType, PointCloud2, VelodynePacket, VelodyneScan,
+    Detection3DArray, Header, MessageType, PointCloud2, PoseStamped, VelodynePacket, VelodyneScan,
 };
 use md5::{Digest, Md5};
 
@@ -60,6 +60,7 @@ fn md5_sums_follow_from_the_definitions() {
         VelodyneScan::TYPE,
         PointCloud2::TYPE,
         Detection3DArray::TYPE,
+        PoseStamped::TYPE,
     ] {
         check(message);
     }

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use lidar_messages::{
     BoundingBox3D, Datatype, Detection3D, Detection3DArray, Fault, Header,
-    ObjectHypothesisWithPose, Packets, PointCloud2, PointField, Time, VelodyneScan,
+    ObjectHypothesisWithPose, Packets, PointCloud2, PointField, PoseStamped, Time, VelodyneScan,
 };
 use proptest::prelude::*;
 
@@ -69,6 +69,9 @@ fn feed(bytes: &Bytes) {
     }
     if let Ok(header) = Header::decode(bytes.clone()) {
         assert_eq!(header.encode(), bytes);
+    }
+    if let Ok(pose) = PoseStamped::decode(bytes.clone()) {
+        assert_eq!(pose.encode(), bytes);
     }
     if let Ok(cloud) = PointCloud2::decode(bytes.clone()) {
         assert_eq!(cloud.encode().len(), bytes.len());

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use lidar_messages::{
     BoundingBox3D, CloudPoint, Datatype, Detection3D, Detection3DArray, Header, LayoutError,
-    ObjectHypothesisWithPose, Packets, Point, PointCloud2, PointField, Pose, Quaternion, Time,
-    Vector3, VelodyneScan,
+    ObjectHypothesisWithPose, Packets, Point, PointCloud2, PointField, Pose, PoseStamped,
+    Quaternion, Time, Vector3, VelodyneScan,
 };
 
 fn header(seq: u32) -> Header {
@@ -150,6 +150,27 @@ fn object_list_survives() {
     let wire = list.encode();
     assert_eq!(wire.len(), list.encoded_len());
     assert_eq!(Detection3DArray::decode(wire).unwrap(), list);
+}
+
+#[test]
+fn pose_is_laid_out_as_ros_does() {
+    let pose = PoseStamped {
+        header: header(9),
+        pose: Pose {
+            position: Point {
+                x: 1.0,
+                y: -2.0,
+                z: 0.5,
+            },
+            orientation: Quaternion::from_yaw(3.0),
+        },
+    };
+    let bytes = pose.encode();
+    assert_eq!(bytes.len(), header(9).encoded_len() + 7 * 8);
+    // The last number is the real part of the rotation.
+    assert_eq!(bytes[bytes.len() - 8..], 1.5f64.cos().to_le_bytes());
+    assert!(PoseStamped::decode(bytes.slice(1..)).is_err());
+    assert_eq!(PoseStamped::decode(bytes).unwrap(), pose);
 }
 
 #[test]
