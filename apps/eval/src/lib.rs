@@ -21,6 +21,7 @@ mod bootstrap;
 mod cuboid;
 mod curve;
 mod evaluation;
+pub mod labels;
 mod tally;
 
 pub use bootstrap::Estimate;
