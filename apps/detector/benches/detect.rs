@@ -3,8 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lidar_detector::{Detector, Neural, Plane, Raster};
+use lidar_detector::{Detector, Ego, Ground, Neural, Raster};
 use lidar_scene::Street;
+use lidar_sensor::Model;
 
 #[path = "../training/cloud.rs"]
 mod cloud;
@@ -12,19 +13,20 @@ mod cloud;
 mod lidar;
 
 fn stages(c: &mut Criterion) {
-    let points = lidar::Lidar::vlp_32c()
-        .turn(&Street::default().build(1))
+    let scene = Street::default().build(1);
+    let points = lidar::Lidar::of(Model::Vlp32c)
+        .turn(&scene, lidar::Mount::default(), None, |_| true)
         .points;
     let full = cloud::cloud(&points);
     // One point: everything but the network is next to nothing.
     let single = cloud::cloud(&[[10.0, 0.0, -1.0]]);
 
     let mut group = c.benchmark_group("detector");
-    group.bench_function("ground", |b| b.iter(|| Plane::fit(black_box(&points))));
-    let ground = Plane::fit(&points);
+    let mut ground = Ground::new();
+    group.bench_function("ground", |b| b.iter(|| ground.fit(black_box(&points))));
     let mut raster = Raster::new();
     group.bench_function("raster", |b| {
-        b.iter(|| raster.fill(black_box(&points), &ground))
+        b.iter(|| raster.fill(black_box(&points), &ground, &Ego::default()))
     });
     for threads in [1, 2] {
         let mut detector = Neural::embedded(threads).expect("the embedded network loads");

@@ -12,7 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Neural`] fits the ground ([`Plane`]), draws a bird's-eye view ([`Raster`]), runs a small
+//! [`Neural`] fits the ground ([`Ground`]), draws a bird's-eye view ([`Raster`]), runs a small
 //! convolutional network over it, and reads oriented boxes off the peaks of its heat maps. Any
 //! cloud with `float32` x, y and z will do; x forward, y left, z up, in metres, the sensor upright
 //! and 0 to 5 m above the ground. Objects are found up to 51 m to each side.
@@ -22,7 +22,9 @@
 
 mod detection;
 mod detector;
+mod ego;
 mod fixed_delay;
+mod ground;
 mod network;
 mod neural;
 mod onnx;
@@ -33,8 +35,9 @@ mod raster;
 
 pub use detection::{Class, Detection, to_detection_array};
 pub use detector::{DetectError, Detector};
+pub use ego::Ego;
 pub use fixed_delay::{FIXED_OBJECTS, FixedDelay};
+pub use ground::Ground;
 pub use network::{LoadError, MAX_THREADS};
 pub use neural::{DEFAULT_THREADS, DEFAULT_THRESHOLD, Neural};
-pub use plane::Plane;
 pub use raster::{CELL, CHANNELS, GRID, REACH, Raster};

@@ -4,9 +4,10 @@ use lidar_messages::PointCloud2;
 
 use crate::detection::Detection;
 use crate::detector::{DetectError, Detector, read_positions};
+use crate::ego::Ego;
+use crate::ground::Ground;
 use crate::network::{LoadError, Network};
 use crate::peaks::detections;
-use crate::plane::Plane;
 use crate::raster::Raster;
 
 /// Threads that serve a small edge computer; see the measurements in `docs/detector.md`.
@@ -19,12 +20,14 @@ pub const DEFAULT_THRESHOLD: f32 = 0.35;
 /// well it works.
 static WEIGHTS: &[u8] = include_bytes!("../weights/street.onnx");
 
-/// The detector: ground plane, bird's-eye raster, network, peaks, suppression of doubles.
+/// The detector: ground, bird's-eye raster, network, peaks, suppression of doubles.
 ///
 /// Deterministic: the same cloud gives the same list, whatever was seen before.
 pub struct Neural {
     network: Network,
     threshold: f32,
+    ego: Ego,
+    ground: Ground,
     raster: Raster,
     points: Vec<[f32; 3]>,
 }
@@ -50,6 +53,8 @@ impl Neural {
         Ok(Self {
             network: Network::load(onnx, threads)?,
             threshold: DEFAULT_THRESHOLD,
+            ego: Ego::default(),
+            ground: Ground::new(),
             raster: Raster::new(),
             points: Vec::new(),
         })
@@ -75,8 +80,8 @@ impl Detector for Neural {
 
     fn detect(&mut self, cloud: &PointCloud2) -> Result<Vec<Detection>, DetectError> {
         read_positions(cloud, &mut self.points)?;
-        let ground = Plane::fit(&self.points);
-        self.raster.fill(&self.points, &ground);
+        self.ground.fit(&self.points);
+        self.raster.fill(&self.points, &self.ground, &self.ego);
         if self.raster.occupied().is_empty() {
             return Ok(Vec::new());
         }
@@ -84,7 +89,7 @@ impl Detector for Neural {
             .network
             .run(self.raster.features())
             .map_err(DetectError::Network)?;
-        Ok(detections(&heads, self.threshold, &ground))
+        Ok(detections(&heads, self.threshold, &self.ground))
     }
 }
 

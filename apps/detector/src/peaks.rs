@@ -1,8 +1,8 @@
 use std::f32::consts::PI;
 
 use crate::detection::{Class, Detection};
+use crate::ground::Ground;
 use crate::overlap::suppress;
-use crate::plane::Plane;
 use crate::raster::{CELL, GRID, REACH};
 
 /// Output cells along one edge: the network halves the grid.
@@ -27,7 +27,7 @@ pub(crate) struct Heads {
 }
 
 /// The boxes at the local maxima of the heat above `threshold`, best first.
-pub(crate) fn detections(heads: &Heads, threshold: f32, ground: &Plane) -> Vec<Detection> {
+pub(crate) fn detections(heads: &Heads, threshold: f32, ground: &Ground) -> Vec<Detection> {
     let mut found = Vec::new();
     for (class, heat) in Class::ALL.into_iter().zip(heads.heat.chunks_exact(AREA)) {
         for (cell, &score) in heat.iter().enumerate() {
@@ -60,7 +60,7 @@ fn decode(
     cell: usize,
     class: Class,
     score: f32,
-    ground: &Plane,
+    ground: &Ground,
 ) -> Option<Detection> {
     let value = |channel: usize| boxes[channel * AREA + cell];
     let x = ((cell % OUT) as f32 + value(0)) * OUT_CELL - REACH;
@@ -90,6 +90,7 @@ fn decode(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plane::Plane;
 
     impl Heads {
         fn cold() -> Self {
@@ -116,11 +117,11 @@ mod tests {
         }
 
         fn detections(&self) -> Vec<Detection> {
-            let ground = Plane {
+            let ground = Ground::level(Plane {
                 level: -2.0,
                 rise_x: 0.01,
                 rise_y: 0.0,
-            };
+            });
             detections(self, 0.3, &ground)
         }
     }

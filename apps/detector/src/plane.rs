@@ -1,13 +1,12 @@
-/// The ground around the sensor as a plane: heights are measured from it, so the mount height and
-/// a tilted sensor or road need not be known.
+/// The plane nearest to the ground around the sensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Plane {
+pub(crate) struct Plane {
     /// Height of the ground at the sensor, in metres: minus the mount height.
-    pub level: f32,
+    pub(crate) level: f32,
     /// Rise per metre along x.
-    pub rise_x: f32,
+    pub(crate) rise_x: f32,
     /// Rise per metre along y.
-    pub rise_y: f32,
+    pub(crate) rise_y: f32,
 }
 
 /// Points are sorted into squares of this edge, in metres, and the lowest of each vote.
@@ -27,14 +26,14 @@ const NEAR: f32 = 18.0;
 
 impl Plane {
     /// What is assumed of a cloud that shows no ground: a sensor 1.9 m above level ground.
-    pub const ASSUMED: Self = Self {
+    pub(crate) const ASSUMED: Self = Self {
         level: -1.9,
         rise_x: 0.0,
         rise_y: 0.0,
     };
 
     /// Height of the ground at a place.
-    pub fn height(&self, x: f32, y: f32) -> f32 {
+    pub(crate) fn height(&self, x: f32, y: f32) -> f32 {
         self.level + self.rise_x * x + self.rise_y * y
     }
 
@@ -43,7 +42,7 @@ impl Plane {
     /// The lowest points of the cells near the sensor give a first, level guess by their median.
     /// Then all cells are fitted by least squares, again and again without those far from the last
     /// fit. Above it less is far: a cell that sees only a wall or a roof is too high, none too low.
-    pub fn fit(points: &[[f32; 3]]) -> Self {
+    pub(crate) fn fit(points: &[[f32; 3]]) -> Self {
         let mut bins = vec![[0_u16; BINS]; CELLS * CELLS];
         for &[x, y, z] in points {
             let bin = (z - LOWEST) / BIN;

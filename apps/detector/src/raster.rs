@@ -1,4 +1,5 @@
-use crate::plane::Plane;
+use crate::ego::Ego;
+use crate::ground::Ground;
 
 /// Cells along one edge of the square grid.
 pub const GRID: usize = 256;
@@ -15,9 +16,6 @@ const AREA: usize = GRID * GRID;
 const SLICES: [f32; 8] = [0.2, 0.5, 0.8, 1.1, 1.4, 1.7, 2.1, 2.8];
 const FLOOR: f32 = -1.0;
 const CEILING: f32 = 4.5;
-
-/// Points nearer than this to the sensor's axis are the ego vehicle's, in metres.
-const EGO_RADIUS: f32 = 1.5;
 
 /// Heights are divided by this, in metres, to be of the order of 1.
 const HEIGHT_SCALE: f32 = 3.0;
@@ -90,15 +88,18 @@ impl Raster {
         }
     }
 
-    /// Replaces the content. Points that are not finite, outside the grid, or too low or high
-    /// above `ground` are left out.
-    pub fn fill(&mut self, points: &[[f32; 3]], ground: &Plane) {
+    /// Replaces the content. Points that are not finite, outside the grid, the `ego` vehicle's, or too
+    /// low or high above `ground` are left out.
+    pub fn fill(&mut self, points: &[[f32; 3]], ground: &Ground, ego: &Ego) {
         self.clear();
         for &[x, y, z] in points {
-            let z = z - ground.height(x, y);
             // Every comparison with NaN is false. The margin keeps a rounded-up index inside.
             let inside = x.abs() < REACH - 1e-3 && y.abs() < REACH - 1e-3;
-            if !(inside && z > FLOOR && z < CEILING && x * x + y * y > EGO_RADIUS * EGO_RADIUS) {
+            if !inside || ego.covers(x, y) {
+                continue;
+            }
+            let z = z - ground.height(x, y);
+            if !(z > FLOOR && z < CEILING) {
                 continue;
             }
             let (column, row) = ((x + REACH) / CELL, (y + REACH) / CELL);
@@ -160,12 +161,16 @@ impl Raster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plane::Plane;
 
-    const GROUND: Plane = Plane {
-        level: -2.0,
-        rise_x: 0.0,
-        rise_y: 0.0,
-    };
+    fn fill(raster: &mut Raster, points: &[[f32; 3]]) {
+        let ground = Ground::level(Plane {
+            level: -2.0,
+            rise_x: 0.0,
+            rise_y: 0.0,
+        });
+        raster.fill(points, &ground, &Ego::default());
+    }
 
     fn at(raster: &Raster, channel: usize, x: f32, y: f32) -> f32 {
         let index = |value: f32| ((value + REACH) / CELL) as usize;
@@ -175,7 +180,7 @@ mod tests {
     #[test]
     fn a_cell_describes_its_points() {
         let mut raster = Raster::new();
-        raster.fill(&[[10.1, -5.0, -1.9], [10.3, -5.0, -0.5]], &GROUND);
+        fill(&mut raster, &[[10.1, -5.0, -1.9], [10.3, -5.0, -0.5]]);
         assert_eq!(raster.occupied().len(), 1);
         let cell = |channel| at(&raster, channel, 10.2, -5.0);
         let close = |a: f32, b: f32| (a - b).abs() < 1e-5;
@@ -195,9 +200,9 @@ mod tests {
     fn filling_again_leaves_nothing_behind() {
         let mut raster = Raster::new();
         let fresh = raster.features().to_vec();
-        raster.fill(&[[10.0, 5.0, -1.0], [-20.0, 7.0, 0.0]], &GROUND);
+        fill(&mut raster, &[[10.0, 5.0, -1.0], [-20.0, 7.0, 0.0]]);
         assert_ne!(raster.features(), fresh);
-        raster.fill(&[], &GROUND);
+        fill(&mut raster, &[]);
         assert_eq!(raster.features(), fresh);
     }
 
@@ -220,19 +225,19 @@ mod tests {
                 [value; 3],
             ]);
         }
-        raster.fill(&points, &GROUND);
+        fill(&mut raster, &points);
         assert!(raster.occupied().is_empty());
         assert!(raster.features().iter().all(|value| value.is_finite()));
         // The outermost cells are reachable.
         let edge = REACH - 2e-3;
-        raster.fill(&[[edge, edge, 0.0], [-edge, -edge, 0.0]], &GROUND);
+        fill(&mut raster, &[[edge, edge, 0.0], [-edge, -edge, 0.0]]);
         assert_eq!(raster.occupied(), [(AREA - 1) as u32, 0]);
     }
 
     #[test]
     fn a_crowded_cell_does_not_overflow() {
         let mut raster = Raster::new();
-        raster.fill(&vec![[10.2, 10.2, 0.0]; 100_000], &GROUND);
+        fill(&mut raster, &vec![[10.2, 10.2, 0.0]; 100_000]);
         assert!(raster.features().iter().all(|value| value.is_finite()));
     }
 }

@@ -8,10 +8,16 @@ mod lidar;
 mod score;
 
 use cloud::cloud;
-use lidar::Lidar;
+use lidar::{Lidar, Mount, Turn};
 use lidar_detector::{Class, DEFAULT_THREADS, DEFAULT_THRESHOLD, Detector, Neural};
-use lidar_scene::Street;
+use lidar_scene::Profile;
+use lidar_sensor::Model;
 use score::{Rule, Score};
+
+fn turn(index: u64) -> Turn {
+    let scene = Profile::HeldOut.scene(index);
+    Lidar::of(Model::Vlp32c).turn(&scene, Mount::default(), None, |_| true)
+}
 
 const SCENES: u64 = 8;
 
@@ -25,7 +31,7 @@ fn finds_the_cars_of_streets_it_never_saw() {
     };
     let mut score = Score::default();
     for seed in 0..SCENES {
-        let turn = Lidar::vlp_32c().turn(&Street::default().build(seed));
+        let turn = turn(seed);
         let detections = detector.detect(&cloud(&turn.points)).unwrap();
         score.add(&rule, &detections, &turn.objects);
     }
@@ -42,8 +48,7 @@ fn finds_the_cars_of_streets_it_never_saw() {
 
 #[test]
 fn the_same_cloud_gives_the_same_list() {
-    let lidar = Lidar::vlp_32c();
-    let clouds = [1, 2].map(|seed| cloud(&lidar.turn(&Street::default().build(seed)).points));
+    let clouds = [1, 2].map(|index| cloud(&turn(index).points));
     let mut detector = Neural::embedded(1).unwrap();
     let first = detector.detect(&clouds[0]).unwrap();
     let second = detector.detect(&clouds[1]).unwrap();
@@ -59,7 +64,7 @@ fn the_same_cloud_gives_the_same_list() {
 
 #[test]
 fn bad_points_do_not_hide_the_good() {
-    let turn = Lidar::vlp_32c().turn(&Street::default().build(3));
+    let turn = turn(3);
     let mut detector = Neural::embedded(1).unwrap();
     let clean = detector.detect(&cloud(&turn.points)).unwrap();
     let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e30];

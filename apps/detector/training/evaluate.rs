@@ -3,22 +3,20 @@
 use std::error::Error;
 
 use lidar_detector::{Class, DEFAULT_THRESHOLD, Detector, Neural};
-use lidar_scene::Street;
+use lidar_scene::Profile;
+use lidar_sensor::Model;
 
 mod cloud;
 mod lidar;
 mod score;
 
 use cloud::cloud;
-use lidar::Lidar;
+use lidar::{Lidar, Mount};
 use score::{Rule, Score};
 
 const THRESHOLDS: [f32; 4] = [0.2, 0.3, DEFAULT_THRESHOLD, 0.5];
 /// Lower scores are not looked at.
 const LEAST_SCORE: f32 = 0.05;
-
-/// Streets that neither training nor the tests use.
-const FIRST_SEED: u64 = 10_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => Neural::embedded(1)?,
     };
     let mut detector = detector.with_threshold(LEAST_SCORE)?;
-    let lidar = Lidar::vlp_32c();
+    let lidar = Lidar::of(Model::Vlp32c);
     let mut rules = Vec::new();
     for class in Class::ALL {
         for (range, points) in [(40.0, 10), (50.0, 5)] {
@@ -46,8 +44,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             ));
         }
     }
-    for seed in FIRST_SEED..FIRST_SEED + scenes {
-        let turn = lidar.turn(&Street::default().build(seed));
+    for index in 0..scenes {
+        let turn = lidar.turn(
+            &Profile::HeldOut.scene(index),
+            Mount::default(),
+            None,
+            |_| true,
+        );
         let detections = detector.detect(&cloud(&turn.points))?;
         for (rule, score) in &mut rules {
             score.add(rule, &detections, &turn.objects);

@@ -27,32 +27,36 @@ def block(inputs, outputs, kernel=3, stride=1):
     )
 
 
-class Network(nn.Module):
-    """176 thousand weights, 0.65 billion multiplications."""
+def chain(inputs, outputs, depth):
+    """Halves the resolution, and looks further around at the new one."""
+    layers = [block(inputs, outputs, stride=2)]
+    layers += [block(outputs, outputs) for _ in range(depth)]
+    return nn.Sequential(*layers)
 
-    def __init__(self, widths=(24, 48, 64), depths=(1, 2, 2), head=24):
+
+class Network(nn.Module):
+    """Most of the work is done on few cells: at 0.8 m there is one convolution on the way in, and on
+    the way out only sums and the heads."""
+
+    def __init__(self, fine=24, middle=48, coarse=64):
         super().__init__()
-        inputs = CHANNELS
-        self.stages = nn.ModuleList()
-        self.laterals = nn.ModuleList()
-        for width, depth in zip(widths, depths):
-            layers = [block(inputs, width, stride=2)] + [block(width, width) for _ in range(depth)]
-            self.stages.append(nn.Sequential(*layers))
-            self.laterals.append(block(width, head, kernel=1))
-            inputs = width
-        self.neck = nn.Sequential(block(head, head), block(head, head))
-        self.heat = nn.Conv2d(head, CLASSES, 1)
-        self.box = nn.Conv2d(head, REGRESSION, 1)
+        self.fine = block(CHANNELS, fine, stride=2)
+        self.middle = chain(fine, middle, 1)
+        self.coarse = chain(middle, coarse, 3)
+        self.context = nn.Conv2d(coarse, middle, 1)
+        self.neck = block(middle, middle)
+        # Four fine cells for each middle one.
+        self.detail = nn.Conv2d(middle, 4 * fine, 1)
+        self.heat = nn.Conv2d(fine, CLASSES, 1)
+        self.box = nn.Conv2d(fine, REGRESSION, 1)
         # Objects are rare: start from a heat of 0.02 everywhere.
         nn.init.constant_(self.heat.bias, -4.0)
 
     def forward(self, features):
-        levels = []
-        for stage in self.stages:
-            features = stage(features)
-            levels.append(features)
-        merged = self.laterals[-1](levels[-1])
-        for lateral, level in zip(self.laterals[-2::-1], levels[-2::-1]):
-            merged = lateral(level) + functional.interpolate(merged, scale_factor=2.0, mode="nearest")
-        merged = self.neck(merged)
-        return self.heat(merged), self.box(merged)
+        fine = self.fine(features)
+        middle = self.middle(fine)
+        context = self.context(self.coarse(middle))
+        context = functional.interpolate(context, scale_factor=2.0, mode="nearest")
+        middle = self.neck(functional.relu(middle + context))
+        fine = functional.relu(fine + functional.pixel_shuffle(self.detail(middle), 2))
+        return self.heat(fine), self.box(fine)

@@ -18,7 +18,7 @@ _DISTANCE = (np.hypot(_middles[None], _middles[:, None]) / REACH).astype(np.floa
 
 def load(path):
     """All samples of a file: (cell indices, 15 channels of those cells, boxes)."""
-    data = np.fromfile(path, np.uint8)
+    data = np.memmap(path, np.uint8, "r")
     at = 0
     samples = []
     while at < len(data):
@@ -35,8 +35,8 @@ def load(path):
     return samples
 
 
-def dense(sample, flip_x, flip_y):
-    """Features and boxes of a sample, mirrored on request."""
+def dense(sample, flip_x, flip_y, swap):
+    """Features and boxes of a sample, on request mirrored, and with x and y swapped."""
     index, values, boxes = sample
     row, column = index.astype(np.int64) // GRID, index.astype(np.int64) % GRID
     values = values.astype(np.float32) * SCALE
@@ -51,6 +51,11 @@ def dense(sample, flip_x, flip_y):
         values[13] *= -1
         boxes[:, 1] *= -1
         boxes[:, 6] *= -1
+    if swap:
+        row, column = column, row
+        values[[12, 13]] = values[[13, 12]]
+        boxes[:, [0, 1]] = boxes[:, [1, 0]]
+        boxes[:, 6] = math.pi / 2 - boxes[:, 6]
     features = np.zeros((CHANNELS, GRID, GRID), np.float32)
     features[: CHANNELS - 1, row, column] = values
     features[CHANNELS - 1] = _DISTANCE
@@ -58,7 +63,8 @@ def dense(sample, flip_x, flip_y):
 
 
 def targets(boxes):
-    """Heat, regression, and how much each output cell counts for the one and the other."""
+    """Where the middles are, how much heat elsewhere costs, regression, and how much each output cell
+    counts for it."""
     heat = np.zeros((CLASSES, OUT, OUT), np.float32)
     heat_weight = np.ones((CLASSES, OUT, OUT), np.float32)
     box = np.zeros((REGRESSION, OUT, OUT), np.float32)
@@ -93,4 +99,6 @@ def targets(boxes):
                     values[:2] = at_x - c, at_y - r
                     box_weight[r, c] = weight
                     box[:, r, c] = values
-    return heat, heat_weight, box, box_weight
+    peaks = heat == 1
+    cold = np.where(peaks, 0, (1 - heat) ** 4 * heat_weight)
+    return peaks, cold, box, box_weight

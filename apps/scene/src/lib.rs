@@ -15,10 +15,12 @@
 //! the few a ray can meet. Glass, grazing incidence, dark surfaces and plain dropouts lose pulses
 //! as they do in the field.
 
+mod clutter;
 mod elementary;
 mod grid;
 mod ground;
 mod object;
+mod profile;
 mod random;
 mod road_user;
 mod scene;
@@ -27,6 +29,7 @@ mod shape;
 mod solid;
 mod street;
 
+pub use profile::Profile;
 pub use road_user::Class;
 pub use scene::{Hit, MAX_RANGE, Scene, TruthBox};
 pub use street::Street;

@@ -1,5 +1,6 @@
 use std::f32::consts::{FRAC_PI_2, PI};
 
+use crate::clutter;
 use crate::elementary::sin_cos;
 use crate::ground::Ground;
 use crate::object::{Label, Object};
@@ -22,10 +23,14 @@ pub struct Street {
     pub traffic: f32,
     /// Density of parked vehicles.
     pub parked: f32,
-    /// Density of pedestrians and cyclists.
+    /// Density of pedestrians.
     pub people: f32,
-    /// Density of trees, posts and street furniture.
+    /// Density of trees, posts, street furniture, trailers and fences.
     pub clutter: f32,
+    /// Share of lorries and buses among moving vehicles; a third of it among parked ones.
+    pub lorries: f32,
+    /// Density of cyclists.
+    pub cyclists: f32,
 }
 
 /// An ordinary built-up street: a VLP-32C turn has about 49,000 returns of 57,984 in it.
@@ -39,6 +44,8 @@ impl Default for Street {
             parked: 0.6,
             people: 0.6,
             clutter: 0.6,
+            lorries: 0.15,
+            cyclists: 0.24,
         }
     }
 }
@@ -58,6 +65,8 @@ impl Street {
             parked: clamp(self.parked),
             people: clamp(self.people),
             clutter: clamp(self.clutter),
+            lorries: clamp(self.lorries),
+            cyclists: clamp(self.cyclists),
             ..*self
         };
         let mut random = Random::new(mix(seed));
@@ -74,6 +83,7 @@ impl Street {
         builder.plots();
         builder.pavements();
         builder.people();
+        builder.clutter();
         Scene::new(
             layout.ground,
             builder.objects,
@@ -142,7 +152,7 @@ impl Builder {
                 };
                 let mut x = -LENGTH / 2.0 + self.random.range(0.0, 15.0);
                 while x < LENGTH / 2.0 - 14.0 {
-                    let vehicle = RoadUser::vehicle(&mut self.random, 0.15);
+                    let vehicle = RoadUser::vehicle(&mut self.random, self.street.lorries);
                     let half = vehicle.size[0] / 2.0;
                     x += half;
                     let y = self.layout.ground.middle + lateral + 0.15 * self.random.normal();
@@ -164,7 +174,7 @@ impl Builder {
             let fill = self.street.parked * self.random.range(0.5, 1.4);
             let mut x = -LENGTH / 2.0;
             while x < LENGTH / 2.0 {
-                let vehicle = RoadUser::vehicle(&mut self.random, 0.05);
+                let vehicle = RoadUser::vehicle(&mut self.random, self.street.lorries / 3.0);
                 let half = vehicle.size[0] / 2.0;
                 x += half;
                 let y = self.layout.ground.middle + side * lateral + 0.08 * self.random.normal();
@@ -324,7 +334,7 @@ impl Builder {
         for side in [-1.0, 1.0] {
             // One speed a lane: nobody rides into the one ahead.
             let speed = -side * self.random.range(3.0, 7.0);
-            for _ in 0..self.count(10.0, self.street.people) {
+            for _ in 0..self.count(25.0, self.street.cyclists) {
                 let cyclist = RoadUser::cyclist(&mut self.random);
                 let at = [
                     self.random.range(-80.0, 80.0),
@@ -335,6 +345,63 @@ impl Builder {
                     self.add(cyclist, at, yaw, speed);
                 }
             }
+        }
+    }
+
+    /// What is easily taken for a road user, and cyclists who are not where they belong.
+    fn clutter(&mut self) {
+        let middle = self.layout.ground.middle;
+        let kerb = self.layout.ground.half_width;
+        let fronts = kerb + self.layout.pavement;
+        for _ in 0..self.count(5.0, self.street.cyclists) {
+            let cyclist = RoadUser::cyclist(&mut self.random);
+            let lateral = self.random.range(-fronts, fronts);
+            let at = [self.random.range(-60.0, 60.0), middle + lateral];
+            let yaw = self.random.range(-PI, PI);
+            if self.free(at, 0.95) {
+                self.add(cyclist, at, yaw, 0.0);
+            }
+        }
+        for _ in 0..self.count(14.0, self.street.clutter) {
+            let side = self.random.sign();
+            let x = self.random.range(-LENGTH / 2.0, LENGTH / 2.0);
+            let (shape, radius) = clutter::large(&mut self.random);
+            let parked = self.random.chance(0.4);
+            let lateral = if parked {
+                kerb - PARKING_STRIP / 2.0
+            } else {
+                fronts + self.random.range(0.0, 12.0)
+            };
+            let yaw = if parked {
+                0.0
+            } else {
+                self.random.range(-PI, PI)
+            };
+            self.place_if_free(shape, [x, middle + side * lateral], yaw, radius);
+        }
+        for _ in 0..self.count(30.0, self.street.clutter) {
+            let side = self.random.sign();
+            let x = self.random.range(-LENGTH / 2.0, LENGTH / 2.0);
+            let (shape, radius) = match self.random.below(7) {
+                0 => (clutter::tree(&mut self.random), 0.6),
+                _ => clutter::small(&mut self.random),
+            };
+            let lateral = side * self.random.range(kerb + 0.3, fronts + 6.0);
+            let yaw = self.random.range(-PI, PI);
+            self.place_if_free(shape, [x, middle + lateral], yaw, radius);
+        }
+        for _ in 0..self.count(10.0, self.street.clutter) {
+            let side = self.random.sign();
+            let x = self.random.range(-LENGTH / 2.0, LENGTH / 2.0);
+            let length = self.random.range(4.0, 16.0);
+            let fence = self.random.chance(0.5);
+            let shape = if fence {
+                clutter::fence(&mut self.random, length)
+            } else {
+                clutter::frontage(&mut self.random, length)
+            };
+            let lateral = fronts + self.random.range(0.2, 1.0);
+            self.place(shape, [x, middle + side * lateral], 0.0);
         }
     }
 
