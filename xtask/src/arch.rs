@@ -77,7 +77,7 @@ const ARROWS: &[Arrows] = &[
             "latency-timeline",
         ],
     )
-    .dev(&["lidar-scene"]),
+    .dev(&["lidar-detector", "lidar-scene"]),
     arrows(
         "edge",
         &[

@@ -34,6 +34,16 @@ pub enum DataType {
     Cloud,
 }
 
+/// Who made an object list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The edge.
+    Edge,
+    /// The vehicle itself.
+    Local,
+}
+
 /// The topics of one vehicle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topics {
@@ -43,12 +53,15 @@ pub struct Topics {
     pub cloud: TopicName,
     /// `vision_msgs/Detection3DArray`, edge to vehicle.
     pub objects: TopicName,
+    /// `vision_msgs/Detection3DArray`: the lists that the vehicle acts on, whoever made them.
+    pub selected: TopicName,
     /// `geometry_msgs/PoseStamped` of the lidar in [`MAP`], vehicle to edge.
     pub pose: TopicName,
 }
 
 impl Topics {
-    /// The topics below `prefix`; an empty prefix gives `velodyne_packets`, `points`, `objects`, `pose`.
+    /// The topics below `prefix`; an empty prefix gives `velodyne_packets`, `points`, `objects`,
+    /// `objects/selected`, `pose`.
     ///
     /// # Errors
     /// The prefix is no topic name.
@@ -57,6 +70,7 @@ impl Topics {
             scan: below(prefix, "velodyne_packets")?,
             cloud: below(prefix, "points")?,
             objects: below(prefix, "objects")?,
+            selected: below(prefix, "objects/selected")?,
             pose: below(prefix, "pose")?,
         })
     }
@@ -195,6 +209,32 @@ pub fn unpack_start(stamps: &Stamps) -> Option<(u32, i64)> {
     Some((stamp.clock.0, stamp.nanos))
 }
 
+/// The stamps of a list that the vehicle acts on: T0 and when the list was there by the vehicle's
+/// clock, and, if the edge made it, the edge's own.
+pub fn pack_selected(timeline: &Timeline, clock: u32, edge_clock: Option<u32>) -> Stamps {
+    let mut stamps = Stamps::new();
+    let vehicle = [Point::Start, Point::End].map(|point| (point, Some(clock)));
+    let edge = Point::EDGE.map(|point| (point, edge_clock));
+    for (point, clock) in vehicle.into_iter().chain(edge) {
+        if let Some((nanos, clock)) = timeline.get(point).zip(clock) {
+            stamps.push(Stamp {
+                point: StampPoint(point.number()),
+                clock: ClockId(clock),
+                nanos,
+            });
+        }
+    }
+    stamps
+}
+
+/// Who made a list that the vehicle acts on: only the edge's have its stamps.
+pub fn source(stamps: &Stamps) -> Source {
+    match stamps.get(StampPoint(Point::AnswerOut.number())) {
+        Some(_) => Source::Edge,
+        None => Source::Local,
+    }
+}
+
 /// The edge's stamps out of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeStamps {
@@ -267,6 +307,23 @@ mod tests {
     fn a_scan_carries_when_it_was_published() {
         assert_eq!(unpack_start(&pack_start(-5, 7)), Some((7, -5)));
         assert_eq!(unpack_start(&Stamps::new()), None);
+    }
+
+    #[test]
+    fn a_selected_list_says_who_made_it() {
+        let mut timeline = Timeline::default();
+        timeline.set(Point::Start, 3);
+        timeline.set(Point::End, 9);
+        let local = pack_selected(&timeline, 7, None);
+        assert_eq!(source(&local), Source::Local);
+        assert_eq!(unpack_start(&local), Some((7, 3)));
+        timeline.set(Point::AnswerOut, 5);
+        let edge = pack_selected(&timeline, 7, Some(8));
+        assert_eq!(source(&edge), Source::Edge);
+        assert_eq!(
+            (edge.as_slice().len(), edge.as_slice()[2].clock),
+            (3, ClockId(8))
+        );
     }
 
     #[test]

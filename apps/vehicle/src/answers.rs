@@ -170,6 +170,7 @@ impl<'a> Answers<'a> {
         Some(Arrived {
             seq: scan.seq,
             timeline,
+            edge_clock: edge.clock,
             list,
         })
     }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use exchange::DataType;
+use exchange::{DataType, Source};
 use latency_timeline::Timeline;
-use serde::{Deserialize, Serialize};
 
 /// One frame of the schedule, told when its object list is there or given up: for viewers and
 /// recorders ([`crate::Settings::frames`]). Everything in it is passed on without a copy.
@@ -35,14 +34,4 @@ pub struct Objects {
     pub list: Bytes,
     /// From T0 until the list was there.
     pub age: Duration,
-}
-
-/// Who made an object list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// The edge.
-    Edge,
-    /// The vehicle itself.
-    Local,
 }

@@ -8,6 +8,11 @@
 mod answers;
 mod feed;
 mod frame;
+mod local;
+mod lookout;
+mod mode;
+mod operation;
+mod outlet;
 mod record;
 mod schedule;
 mod selection;
@@ -17,17 +22,23 @@ use std::time::{Duration, Instant};
 
 use exchange::{Outages, Topics};
 use latency_timeline::Clock;
+use perception::Perception;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use transport_api::{Error, ErrorKind, Publisher, Qos, Result, Sequence, TopicFilter, Transport};
 
-pub use exchange::DataType;
+pub use exchange::{DataType, Source};
 pub use feed::Feed;
-pub use frame::{Frame, Objects, Source};
+pub use frame::{Frame, Objects};
+pub use mode::{Mode, Verdict};
+pub use operation::{Limits, Listed, Operation, Switched};
 pub use record::{Missed, SampleRecord, Trial};
 
 use answers::{Answers, Echo};
+use local::Local;
+use lookout::Lookout;
+use outlet::{Outlet, Selected};
 use schedule::{Sender, Sent};
 use selection::Selection;
 
@@ -52,6 +63,10 @@ pub struct Settings {
     pub ready_timeout: Duration,
     /// The clock of the stamps.
     pub clock: Clock,
+    /// When the vehicle no longer waits for its edge.
+    pub limits: Limits,
+    /// Whether the lists that the vehicle acts on are published, on [`Topics::selected`].
+    pub selected: bool,
     /// Where each frame of the schedule goes, warm-up included, once its object list is there or given
     /// up: for viewers and recorders. What does not fit is dropped and counted
     /// ([`Trial::unseen_frames`]), so nobody who looks on can hold up the vehicle.
@@ -73,14 +88,15 @@ pub enum Progress {
 /// Shortest drain after the last scan.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Sent frames that may wait to be noticed.
-const OFFERS: usize = 256;
-
 /// How long the last echo, which tells the directions apart, may take.
 const LAST_ECHO: Duration = Duration::from_secs(2);
 
 /// Runs one trial. `stop` ends it early, keeping what was measured. Not cancel-safe: a dropped
 /// future leaves the sending thread running until `stop`.
+///
+/// With `local`, no frame is without an object list, its own or that of a newer frame, for longer than
+/// the deadline and one detection, as long as the detector keeps up with the sensor; without, the
+/// vehicle waits for the edge. That changes nothing of what is measured: a late answer is an answer.
 ///
 /// A transport that ends meanwhile ends the trial as an outage would: what is left counts as rejected
 /// or missed.
@@ -95,6 +111,7 @@ pub async fn drive(
     transport: &dyn Transport,
     feed: Feed,
     settings: &Settings,
+    local: Option<Perception>,
     mut stop: watch::Receiver<bool>,
     progress: impl Fn(Progress),
 ) -> Result<Trial> {
@@ -128,6 +145,34 @@ pub async fn drive(
     let mut sequence = Sequence::random();
     let total = settings.warmup.saturating_add(settings.samples);
     let mut answers = Answers::new(subscriber, sequence.source(), settings.clock, &progress);
+    let selected = match settings.selected {
+        true => Some(Selected {
+            publisher: transport
+                .publisher(
+                    &settings.topics.selected,
+                    &exchange::objects_schema()?,
+                    exchange::freshest(),
+                )
+                .await?,
+            ids: Sequence::random(),
+            scans: sequence.source(),
+            clock: settings.clock,
+        }),
+        false => None,
+    };
+    let outlet = Outlet {
+        data_type: feed.data_type(),
+        viewers: settings.frames.clone(),
+        selected,
+        unseen: 0,
+    };
+    let detector = local.as_ref().map(|local| local.detector().to_owned());
+    let selection = Selection::new(settings.limits, detector, outlet, total as usize);
+    let local = match local {
+        Some(local) => Some(Local::start(local, feed.data_type(), feed.encode(0, 0)).await?),
+        None => None,
+    };
+    let (mut lookout, offers) = Lookout::new(selection, local, settings.clock);
     let mut echo = Echo::new(Arc::clone(&publisher), feed.empty(), stop.clone());
 
     progress(Progress::Handshake(0));
@@ -144,13 +189,11 @@ pub async fn drive(
     let first = sequence.count();
     let mut sent = Vec::new();
     let mut rejection = None;
-    let mut selection = Selection::new(feed.data_type(), settings.frames.clone());
     // Stopped before the edge was there: nothing is measured.
     if before.is_some() {
         answers.begin(first);
-        let (offers, mut offered) = mpsc::channel(OFFERS);
         let sender = Sender {
-            offers: settings.frames.is_some().then_some(offers),
+            offers,
             publisher: Arc::clone(&publisher),
             feed,
             ids: (0..total).map(|_| sequence.next_id()).collect(),
@@ -164,19 +207,16 @@ pub async fn drive(
         let outcome = loop {
             tokio::select! {
                 biased;
-                answer = answers.next() => answer.into_iter().for_each(|a| selection.answered(a)),
-                Some(offer) = offered.recv() => selection.offered(offer),
+                () = lookout.step(&mut answers) => {}
                 outcome = &mut sending => break outcome.map_err(|_| {
                     Error::new(ErrorKind::Backend, "run vehicle", "the sending thread panicked")
                 })?,
             }
         };
         (sent, rejection) = (outcome.sent, outcome.rejection);
+        lookout.all_sent(outcome.unwatched);
         progress(Progress::Draining);
-        while let Ok(offer) = offered.try_recv() {
-            selection.offered(offer);
-        }
-        drain(&sent, &mut answers, &mut selection, &mut stop).await;
+        drain(&sent, &mut answers, &mut lookout, &mut stop).await;
     }
 
     // One more echo says how many scans the edge has answered in all: that splits what is missed by
@@ -190,13 +230,17 @@ pub async fn drive(
         .zip(after.unwrap_or_default())
         .map(|(before, after)| Missed::between(before, after, rejected, answers.missed()));
     let interrupted = *stop.borrow();
+    let (listed, operation, unseen_frames) = lookout.end();
+    let mut samples = record::join(&sent, answers.take(), first, settings.warmup, interrupted);
+    record::set_lists(&mut samples, &listed);
     Ok(Trial {
         source: sequence.source(),
         period_ns: i64::try_from(period.as_nanos()).unwrap_or(i64::MAX),
         began,
         ended: settings.clock.pair(),
         outages: outages.so_far(),
-        samples: record::join(&sent, answers.take(), first, settings.warmup, interrupted),
+        samples,
+        operation,
         missed,
         interrupted,
         cut_short: answers.ended(),
@@ -204,7 +248,7 @@ pub async fn drive(
         undecodable: answers.undecodable(),
         refused: answers.refused(),
         rejection,
-        unseen_frames: selection.end(),
+        unseen_frames,
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })
@@ -219,20 +263,20 @@ fn explain(error: &Error, outages: &Outages) -> Error {
     Error::new(error.kind(), error.operation(), message)
 }
 
-/// Waits for the answers that are still on their way.
+/// Waits for the answers that are still on their way, and for detections that are under way.
 async fn drain(
     sent: &[Sent],
     answers: &mut Answers<'_>,
-    selection: &mut Selection,
+    lookout: &mut Lookout,
     stop: &mut watch::Receiver<bool>,
 ) {
     let expected = sent.iter().filter(|sent| sent.accepted()).count();
     let drain = tokio::time::sleep(DRAIN.max(5 * answers.slowest(sent)));
     tokio::pin!(drain);
-    while answers.count() < expected && !answers.ended() {
+    while (answers.count() < expected && !answers.ended()) || lookout.is_busy() {
         tokio::select! {
             biased;
-            answer = answers.next() => answer.into_iter().for_each(|a| selection.answered(a)),
+            () = lookout.step(answers) => {}
             () = &mut drain => break,
             () = stopped(stop) => break,
         }

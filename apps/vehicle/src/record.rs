@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use exchange::Outage;
+use exchange::{Outage, Source};
 use latency_timeline::{ClockPair, Point, Status, Timeline};
 use serde::{Deserialize, Serialize};
 use transport_api::{PublisherCounters, SubscriberCounters};
 
 use crate::answers::{Answer, EchoPoint};
+use crate::operation::{Listed, Operation};
 use crate::schedule::Sent;
 
 /// One measured scan.
@@ -29,6 +30,8 @@ pub struct SampleRecord {
     pub objects: usize,
     /// How often the answer arrived again.
     pub repeats: u32,
+    /// The list that the vehicle acted on; `None` if there was none for it or a newer frame.
+    pub listed: Option<Listed>,
 }
 
 /// Messages missed by direction, warm-up included, from the sequence numbers of both sides.
@@ -69,6 +72,8 @@ pub struct Trial {
     pub refused: u64,
     /// Why the first rejected scan was rejected.
     pub rejection: Option<String>,
+    /// How the vehicle stayed operational.
+    pub operation: Operation,
     /// Frames that viewers and recorders had no room for ([`crate::Settings::frames`]).
     pub unseen_frames: u64,
     /// The publisher of scans.
@@ -120,6 +125,45 @@ impl Trial {
             }
         }
         ranges
+    }
+
+    /// Measured frames with a list of their own from `source`.
+    pub fn lists(&self, source: Source) -> usize {
+        self.ages(Some(source)).len()
+    }
+
+    /// From T0 of each measured frame until it had the list of `source`, or for `None` until a newer
+    /// frame had one first, in nanoseconds.
+    pub fn ages(&self, source: Option<Source>) -> Vec<i64> {
+        let samples = self.samples.iter();
+        let ages = samples.filter_map(|sample| {
+            let listed = sample.listed.filter(|listed| listed.source == source)?;
+            Some(
+                listed
+                    .at_ns
+                    .wrapping_sub(sample.timeline.get(Point::Start)?),
+            )
+        });
+        ages.collect()
+    }
+
+    /// Measured frames that neither had a list nor were followed by one that had.
+    pub fn unlisted(&self) -> usize {
+        let samples = self.samples.iter();
+        samples.filter(|sample| sample.listed.is_none()).count()
+    }
+
+    /// The longest time in which the vehicle got no new list, in nanoseconds, from T0 of the first
+    /// measured frame to T0 of the last one, or the last list if that came later.
+    pub fn largest_gap(&self) -> Option<i64> {
+        let start = |sample: &SampleRecord| sample.timeline.get(Point::Start);
+        let lists = self.samples.iter().filter_map(|sample| sample.listed);
+        let mut moments: Vec<_> = lists.map(|listed| listed.at_ns).collect();
+        moments.push(start(self.samples.first()?)?);
+        moments.push(start(self.samples.last()?)?);
+        moments.sort_unstable();
+        let gaps = moments.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
+        gaps.max()
     }
 
     /// Measured scans that ended as `status`; the counts of all add up to `samples`.
@@ -180,9 +224,18 @@ pub(crate) fn join(
                 bytes_down: answer.as_ref().map_or(0, |answer| answer.bytes),
                 objects: answer.as_ref().map_or(0, |answer| answer.objects),
                 repeats: answer.as_ref().map_or(0, |answer| answer.repeats),
+                listed: None,
             }
         })
         .collect()
+}
+
+/// Sets what each sample's frame got; `listed` is sorted by sequence number.
+pub(crate) fn set_lists(samples: &mut [SampleRecord], listed: &[(u64, Listed)]) {
+    for sample in samples {
+        let place = listed.binary_search_by_key(&sample.seq, |(seq, _)| *seq);
+        sample.listed = place.ok().map(|place| listed[place].1);
+    }
 }
 
 #[cfg(test)]
@@ -270,6 +323,7 @@ mod tests {
                         bytes_down: 0,
                         objects: 0,
                         repeats: 0,
+                        listed: None,
                     }
                 })
                 .collect(),
@@ -280,6 +334,7 @@ mod tests {
             undecodable: 0,
             refused: 0,
             rejection: None,
+            operation: Operation::default(),
             unseen_frames: 0,
             publisher: PublisherCounters::default(),
             subscriber: SubscriberCounters::default(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use exchange::Receipt;
 use latency_timeline::{Clock, Point, Timeline};
 use tokio::runtime::Handle;
@@ -36,6 +37,8 @@ impl Sent {
 pub(crate) struct Outcome {
     pub(crate) sent: Vec<Sent>,
     pub(crate) rejection: Option<String>,
+    /// Frames of which nobody could be told.
+    pub(crate) unwatched: u64,
 }
 
 pub(crate) struct Sender {
@@ -47,7 +50,7 @@ pub(crate) struct Sender {
     pub(crate) runtime: Handle,
     pub(crate) stop: watch::Receiver<bool>,
     /// Where each frame is told of once it is sent.
-    pub(crate) offers: Option<mpsc::Sender<Offer>>,
+    pub(crate) offers: mpsc::Sender<Offer>,
 }
 
 /// The last part of a wait is spun: `sleep` wakes about 0.1 ms late on a quiet machine.
@@ -79,6 +82,7 @@ impl Sender {
         let mut outcome = Outcome {
             sent: Vec::with_capacity(self.ids.len()),
             rejection: None,
+            unwatched: 0,
         };
         for (n, &id) in self.ids.iter().enumerate() {
             // Never re-based: a late scan is sent at once and does not delay the next ones.
@@ -86,14 +90,22 @@ impl Sender {
             if !self.wait_until(scheduled) {
                 break;
             }
-            let (sent, refused) = self.send(n, id, scheduled);
+            let (sent, payload, refused) = self.send(n, id, scheduled);
+            let offer = Offer {
+                seq: id.seq,
+                timeline: sent.timeline,
+                payload,
+                accepted: sent.accepted(),
+            };
+            // Full only if this process hangs: nothing else keeps the receiving side from it.
+            outcome.unwatched += u64::from(self.offers.try_send(offer).is_err());
             outcome.sent.push(sent);
             outcome.rejection = outcome.rejection.or(refused);
         }
         outcome
     }
 
-    fn send(&self, n: usize, id: MessageId, scheduled: Instant) -> (Sent, Option<String>) {
+    fn send(&self, n: usize, id: MessageId, scheduled: Instant) -> (Sent, Bytes, Option<String>) {
         let mut timeline = Timeline::default();
         timeline.set(Point::Scheduled, self.clock.at(scheduled));
         let start = self.clock.now();
@@ -101,8 +113,7 @@ impl Sender {
         timeline.set(Point::VehicleIn, self.clock.now());
         let payload = self.feed.encode(n, id.seq as u32);
         let bytes = payload.len();
-        let offered = self.offers.as_ref().map(|offers| (offers, payload.clone()));
-        let mut message = Message::new(payload).with_id(id);
+        let mut message = Message::new(payload.clone()).with_id(id);
         message.meta.stamps = exchange::pack_start(start, self.clock.id());
         timeline.set(Point::VehicleOut, self.clock.now());
         let published = self.publisher.try_publish(message);
@@ -118,22 +129,13 @@ impl Sender {
                 (None, Some(reason))
             }
         };
-        if let Some((offers, payload)) = offered {
-            let offer = Offer {
-                seq: id.seq,
-                timeline,
-                payload,
-            };
-            // Full only if the receiving side hangs; then the frame counts as one without a list.
-            let _ = offers.try_send(offer);
-        }
         let sent = Sent {
             id,
             timeline,
             bytes,
             receipt,
         };
-        (sent, refused)
+        (sent, payload, refused)
     }
 
     /// Sleeps, then spins, until `instant`; `false` if stopped before.
@@ -201,6 +203,7 @@ mod tests {
         let granted = transport_api::Capabilities::default().grant_publisher(&Qos::default());
         let mut sequence = Sequence::random();
         let (_stop, stopped) = watch::channel(false);
+        let (offers, mut offered) = mpsc::channel(16);
         let sender = Sender {
             publisher: Arc::new(Slow(granted.unwrap())),
             feed: Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap(),
@@ -209,10 +212,12 @@ mod tests {
             clock: Clock::start(),
             runtime: Handle::current(),
             stop: stopped,
-            offers: None,
+            offers,
         };
         let sent = sender.start().unwrap().await.unwrap().sent;
         assert_eq!(sent.len(), 10);
+        let told = std::iter::from_fn(|| offered.try_recv().ok()).count();
+        assert_eq!(told, 10);
         let at = |n: usize, point| sent[n].timeline.get(point).unwrap();
         for n in 1..10 {
             let step = at(n, Point::Scheduled) - at(n - 1, Point::Scheduled);

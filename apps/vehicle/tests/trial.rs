@@ -15,7 +15,7 @@ use transport_api::{
     Message, MessageId, Metadata, Publisher, Qos, Sample, Sequence, SubscriberExt, TopicFilter,
     Transport, TransportConfig, TransportFactory, local,
 };
-use vehicle::{DataType, Feed, Missed, Progress, Settings, Source, Trial};
+use vehicle::{DataType, Feed, Limits, Missed, Progress, Settings, Source, Trial};
 
 /// Echoes before the trial.
 const HANDSHAKE: u64 = 3;
@@ -142,6 +142,8 @@ fn settings(samples: u64, rate: f64) -> Settings {
         samples,
         ready_timeout: Duration::from_secs(30),
         clock: Clock::start(),
+        limits: Limits::default(),
+        selected: false,
         frames: None,
     }
 }
@@ -154,9 +156,16 @@ async fn drive(transport: &Arc<dyn Transport>, samples: u64, rate: f64) -> Trial
 async fn drive_with(transport: &Arc<dyn Transport>, settings: Settings) -> Trial {
     let feed = Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap();
     let (_stop, stopped) = watch::channel(false);
-    vehicle::drive(&**transport, feed, &settings, stopped, |_: Progress| {})
-        .await
-        .unwrap()
+    vehicle::drive(
+        &**transport,
+        feed,
+        &settings,
+        None,
+        stopped,
+        |_: Progress| {},
+    )
+    .await
+    .unwrap()
 }
 
 fn statuses(trial: &Trial) -> Vec<Status> {
@@ -353,7 +362,7 @@ async fn what_does_not_fit_the_transport_is_refused_before_anything_is_sent() {
     for data_type in [DataType::Scan, DataType::Cloud] {
         let feed = Feed::new(Vec::new(), data_type, Convention::RosCompat).unwrap();
         let stop = stopped.clone();
-        let trial = vehicle::drive(&*transport, feed, &settings, stop, |_| {}).await;
+        let trial = vehicle::drive(&*transport, feed, &settings, None, stop, |_| {}).await;
         let error = trial.unwrap_err().to_string();
         assert!(error.contains("raise `max_payload`"), "{error}");
     }
@@ -382,7 +391,7 @@ async fn another_type_on_the_topic_of_objects_is_named_with_ours() {
     };
     let feed = Feed::new(Vec::new(), DataType::Scan, Convention::RosCompat).unwrap();
     let (_stop, stopped) = watch::channel(false);
-    let trial = vehicle::drive(&*transport, feed, &settings, stopped, |_| {}).await;
+    let trial = vehicle::drive(&*transport, feed, &settings, None, stopped, |_| {}).await;
     talking.abort();
     let error = trial.unwrap_err().to_string();
     for name in [
