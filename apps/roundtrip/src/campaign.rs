@@ -33,13 +33,13 @@ use crate::table;
 const FULL: u64 = 600;
 
 /// How long a broker, master or router may take to start.
-const HOST_START: Duration = Duration::from_secs(20);
+pub(crate) const HOST_START: Duration = Duration::from_secs(20);
 
 /// How long an edge may take to connect and to load its detector.
-const EDGE_START: Duration = Duration::from_secs(60);
+pub(crate) const EDGE_START: Duration = Duration::from_secs(60);
 
 /// How long a child may take to stop when a trial is over.
-const END: Duration = Duration::from_secs(10);
+pub(crate) const END: Duration = Duration::from_secs(10);
 
 /// The same after a stop was asked for, for the vehicle and then for edge and host, one after the
 /// other: everything is gone within 3 s.
@@ -51,7 +51,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     }
     log::start("warn");
     let stop = signal::stop(false)?;
-    let arms = arms(registry, &args)?;
+    let arms = arms(registry, &args.transports)?;
     // Mistakes in what all arms share are found before anything is started.
     args.load.check()?;
     args.quality.topics()?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         note!("built without optimisation: the figures are not to be used; use --release");
     }
     let mut results = {
-        let record = cli::record(&args.load, &args.quality, &args.detection);
+        let record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
         Results::create(&args.results, environment, record)?
     };
     let mut unmeasured = Vec::new();
@@ -103,9 +103,12 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     })
 }
 
-/// The transports to compare, each under a label of its own.
-fn arms(registry: &Registry, args: &RunArgs) -> Result<Vec<(String, TransportConfig)>, Failure> {
-    let urls = args.transports.iter().flat_map(TransportUrl::split);
+/// The transports that are asked for, or all on their embedded defaults, each under a label of its own.
+pub(crate) fn arms(
+    registry: &Registry,
+    transports: &[TransportUrl],
+) -> Result<Vec<(String, TransportConfig)>, Failure> {
+    let urls = transports.iter().flat_map(TransportUrl::split);
     let configs = urls.map(|url| url.config());
     let mut configs = configs.collect::<Result<Vec<_>, _>>()?;
     if configs.is_empty() {
@@ -210,10 +213,12 @@ impl Trial<'_> {
         let mut of_vehicle = flags_of_load(&self.args.load);
         of_vehicle.extend(flags_of_quality(&self.args.quality));
         of_vehicle.push(AT_ONCE.to_owned());
+        of_vehicle.extend(self.args.operation.flags());
+        // Its own detector may be the edge's.
         let detection = flags_of_detection(&self.args.detection);
+        of_vehicle.extend(detection.iter().cloned());
         if one_process {
             of_vehicle.push("--with-edge".to_owned());
-            of_vehicle.extend(detection);
         } else {
             let mut of_edge = flags_of_quality(&self.args.quality);
             of_edge.extend(detection);
@@ -380,7 +385,7 @@ impl Company {
 }
 
 /// A run starts what it needs, so what is not there when a side starts will not come.
-const AT_ONCE: &str = "--connect-timeout=0s";
+pub(crate) const AT_ONCE: &str = "--connect-timeout=0s";
 
 const BAR: &str = "{prefix:10} {msg:11} {bar:30} {pos}/{len} {eta}";
 
@@ -400,7 +405,7 @@ fn flags_of_load(load: &LoadArgs) -> Vec<String> {
     ]
 }
 
-fn flags_of_quality(quality: &QualityArgs) -> Vec<String> {
+pub(crate) fn flags_of_quality(quality: &QualityArgs) -> Vec<String> {
     let mut flags = vec![
         format!("--qos={}", name(quality.qos)),
         format!("--prefix={}", quality.prefix),
@@ -409,7 +414,7 @@ fn flags_of_quality(quality: &QualityArgs) -> Vec<String> {
     flags
 }
 
-fn flags_of_detection(detection: &DetectionArgs) -> Vec<String> {
+pub(crate) fn flags_of_detection(detection: &DetectionArgs) -> Vec<String> {
     vec![
         format!("--detector={}", detection.detector),
         format!("--threads={}", detection.threads),
@@ -437,12 +442,15 @@ mod tests {
     fn children_get_exactly_the_settings_of_the_run() {
         let line = "roundtrip --rate 5 --samples 7 --warmup 3 --data-type cloud --size 50 \
                     --seed 9 --qos exactly-once --queue 3 --prefix veh1 --detector fixed-delay:10ms \
-                    --threads 1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap";
+                    --threads 1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap \
+                    --deadline 1s500ms --misses 4 --recoveries 6 --local-detector fixed-delay:5ms \
+                    --publish-selected";
         let run = Cli::parse_from(line.split_whitespace()).run;
         let mut flags = vec!["roundtrip".to_owned(), "vehicle".to_owned()];
         flags.extend(flags_of_load(&run.load));
         flags.extend(flags_of_quality(&run.quality));
         flags.extend(flags_of_detection(&run.detection));
+        flags.extend(run.operation.flags());
         let Some(Command::Vehicle(vehicle)) = Cli::parse_from(flags).command else {
             panic!("not the vehicle");
         };
@@ -454,6 +462,10 @@ mod tests {
         assert_eq!(
             format!("{:?}", vehicle.detection),
             format!("{:?}", run.detection)
+        );
+        assert_eq!(
+            format!("{:?}", vehicle.operation),
+            format!("{:?}", run.operation)
         );
     }
 

@@ -40,8 +40,10 @@ impl Child {
         let program = std::env::current_exe()
             .map_err(|error| Failure::new("find this program's own file", error))?;
         let log = folder.join(format!("{name}.log"));
-        let log_file = File::create(&log)
-            .map_err(|error| Failure::new(format!("create {}", log.display()), error))?;
+        // One that is started again goes on in the log of the one before.
+        let log_file = File::options().create(true).append(true).open(&log);
+        let log_file =
+            log_file.map_err(|error| Failure::new(format!("create {}", log.display()), error))?;
         let mut command = Command::new(&program);
         // The run has read its settings and passes them on; none may reach a child twice.
         for (variable, _) in std::env::vars_os() {
@@ -112,6 +114,12 @@ impl Child {
     /// Tells it to stop.
     fn ask_to_stop(&mut self) {
         self.input = None;
+    }
+
+    /// Kills it, as a crash would.
+    pub(crate) async fn kill(mut self) {
+        // It fails only if the process has ended by itself.
+        let _ = self.process.kill().await;
     }
 
     /// Tells it to stop and returns its last report. After `patience` it is killed; what it has told

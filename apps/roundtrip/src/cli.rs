@@ -14,7 +14,9 @@ use tokio::sync::watch;
 use transport_api::{PeerId, Qos, TransportConfig};
 use vehicle::{DataType, Feed};
 
+use crate::drill::DrillArgs;
 use crate::failure::Failure;
+use crate::operation::OperationArgs;
 use crate::sensor::SensorArgs;
 use crate::supervision::SourceReport;
 
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Vehicle(VehicleArgs),
     /// The edge alone: receive, convert, detect, answer.
     Edge(EdgeArgs),
+    /// Let brokers, edges and links fail, and see whether the vehicle stays operational.
+    Drill(DrillArgs),
     /// Run what two sides need to meet, such as an embedded broker or master, until stopped.
     Host(HostArgs),
     /// List the transports that are compiled in, with capabilities, limits and options.
@@ -93,6 +97,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) detection: DetectionArgs,
 
+    #[command(flatten)]
+    pub(crate) operation: OperationArgs,
+
     /// The study's protocol: 600 samples, unless --samples says otherwise.
     #[arg(long, env = "ROUNDTRIP_FULL")]
     pub(crate) full: bool,
@@ -123,6 +130,9 @@ pub(crate) struct VehicleArgs {
 
     #[command(flatten)]
     pub(crate) quality: QualityArgs,
+
+    #[command(flatten)]
+    pub(crate) operation: OperationArgs,
 
     /// Folder below which a folder for this trial is made; without it only the table is printed.
     #[arg(long, value_name = "DIR", env = "ROUNDTRIP_RESULTS")]
@@ -464,7 +474,7 @@ pub(crate) fn required(transport: Option<TransportUrl>) -> Result<TransportConfi
     transport.ok_or_else(|| Failure::usage(missing))?.config()
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if (SLOWEST..=FASTEST).contains(&rate) => Ok(rate),
         _ => Err(format!(
@@ -503,6 +513,19 @@ impl FromStr for DetectorChoice {
                 .map_err(|error| format!("delay `{delay}`: {error}; write for example `10ms`")),
             _ => Err("give `neural` or `fixed-delay:DURATION`".to_owned()),
         }
+    }
+}
+
+impl DetectorChoice {
+    /// The detector itself; the network works with `threads`.
+    pub(crate) fn load(&self, threads: usize) -> Result<Box<dyn Detector>, Failure> {
+        Ok(match self {
+            Self::Neural => Box::new(
+                Neural::embedded(threads)
+                    .map_err(|error| Failure::new("load the detector", error))?,
+            ),
+            Self::FixedDelay(delay) => Box::new(FixedDelay::new(*delay)),
+        })
     }
 }
 
@@ -658,13 +681,7 @@ impl QualityArgs {
 
 impl DetectionArgs {
     pub(crate) fn detector(&self) -> Result<Box<dyn Detector>, Failure> {
-        Ok(match self.detector {
-            DetectorChoice::Neural => Box::new(
-                Neural::embedded(self.threads)
-                    .map_err(|error| Failure::new("load the detector", error))?,
-            ),
-            DetectorChoice::FixedDelay(delay) => Box::new(FixedDelay::new(delay)),
-        })
+        self.detector.load(self.threads)
     }
 
     pub(crate) fn edge_clock(&self) -> Clock {
@@ -695,6 +712,7 @@ pub(crate) fn record(
     load: &LoadArgs,
     quality: &QualityArgs,
     detection: &DetectionArgs,
+    operation: &OperationArgs,
 ) -> serde_json::Value {
     serde_json::json!({
         "source": load.source,
@@ -711,5 +729,6 @@ pub(crate) fn record(
         "max_age": detection.max_age.to_string(),
         "convention": format!("{:?}", detection.convention()),
         "edge_clock_offset_ns": detection.edge_clock_offset,
+        "operation": operation.record(),
     })
 }

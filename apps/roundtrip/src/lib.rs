@@ -20,10 +20,12 @@ mod campaign;
 mod child;
 mod cli;
 mod doctor;
+mod drill;
 mod environment;
 mod failure;
 mod file;
 mod log;
+mod operation;
 mod outage;
 mod output;
 mod phase;
@@ -88,6 +90,7 @@ fn run(registry: &Registry) -> Result<ExitCode, Failure> {
         Command::Run(args) => on_runtime(campaign::run(registry, args)),
         Command::Vehicle(args) => on_runtime(sides::vehicle(registry, args)),
         Command::Edge(args) => on_runtime(sides::edge(registry, args)),
+        Command::Drill(args) => on_runtime(drill::run(registry, args)),
         Command::Host(args) => on_runtime(sides::host(registry, args)),
     }
 }

@@ -96,6 +96,7 @@ mod tests {
             bytes_down: 0,
             objects: 0,
             repeats: 0,
+            listed: None,
         }
     }
 

@@ -65,6 +65,11 @@ impl Drop for Resources {
     }
 }
 
+/// Resident memory in bytes of a process that runs.
+pub(crate) fn resident(pid: u32) -> Option<u64> {
+    usage(pid).map(|(resident, _)| resident)
+}
+
 /// Resident memory in bytes and processor time in milliseconds.
 fn usage(pid: u32) -> Option<(u64, u64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

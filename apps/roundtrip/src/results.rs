@@ -15,6 +15,7 @@ use vehicle::{SampleRecord, Trial};
 use crate::child::EarlyEnd;
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::operation;
 use crate::outage::{self, Mark};
 use crate::supervision::{EdgeReport, SourceReport, TrialReport, Usage};
 
@@ -213,6 +214,7 @@ impl Arm {
                 "generator_limited": trial.is_generator_limited(),
                 "lateness_ns": Summary::of(&outcome.lateness()),
             })),
+            "operation": trial.map(operation::summary),
             "unseen_frames": trial.map(|trial| trial.unseen_frames),
             "publisher": trial.map(|trial| trial.publisher),
             "subscriber": trial.map(|trial| trial.subscriber),
@@ -301,6 +303,11 @@ impl Results {
         Ok(folder)
     }
 
+    /// Writes what else is known of an arm into its folder.
+    pub(crate) fn note(&self, label: &str, file: &str, value: &Value) -> Result<(), Failure> {
+        self.write(&format!("{label}/{file}"), pretty(value).as_bytes())
+    }
+
     /// Takes over an arm and writes its samples.
     pub(crate) fn add(&mut self, arm: Arm) -> Result<(), Failure> {
         if let Ok(outcome) = &arm.outcome {
@@ -332,7 +339,7 @@ impl Results {
         let mut out = BufWriter::new(File::create(path)?);
         write!(
             out,
-            "run_id,trial,stream,seq,status,outage,bytes_up,bytes_down,objects,repeats,edge_clock"
+            "run_id,trial,stream,seq,status,outage,bytes_up,bytes_down,objects,repeats,list,list_age,edge_clock"
         )?;
         for point in Point::ALL {
             write!(out, ",{}", point.column())?;
@@ -356,6 +363,9 @@ impl Results {
                 sample.objects,
                 sample.repeats
             )?;
+            let (list, age) = operation::columns(sample);
+            write!(out, ",{list}")?;
+            write_known(&mut out, age)?;
             write_known(&mut out, sample.edge_clock)?;
             for point in Point::ALL {
                 write_known(&mut out, sample.timeline.get(point))?;
@@ -415,6 +425,7 @@ mod tests {
                 bytes_down: 1,
                 objects: 0,
                 repeats: 0,
+                listed: None,
             }
         });
         let trial = Trial {
@@ -431,6 +442,7 @@ mod tests {
             undecodable: 0,
             refused: 0,
             rejection: None,
+            operation: Default::default(),
             unseen_frames: 0,
             publisher: Default::default(),
             subscriber: Default::default(),

@@ -186,9 +186,12 @@ async fn measure(
         samples: args.load.samples(),
         ready_timeout: args.load.ready_timeout,
         clock: Clock::start(),
+        limits: args.operation.limits(),
+        selected: args.operation.publish_selected,
         frames: None,
     };
-    let record = cli::record(&args.load, &args.quality, &args.detection);
+    let local = args.operation.perception(&args.detection, settings.clock)?;
+    let record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
     let convention = args.detection.convention();
     let Some((feed, source)) = args.load.feed(convention, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
@@ -224,7 +227,7 @@ async fn measure(
             note!("vehicle: {phase}");
         }
     };
-    let driven = vehicle::drive(&*transport, feed, &settings, stop.clone(), progress).await;
+    let driven = vehicle::drive(&*transport, feed, &settings, local, stop.clone(), progress).await;
     let interrupted = stop.borrow().then_some(settings.samples);
     // Its failure must not take along what the vehicle has measured.
     let edge = match inside {

@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, Table, presets};
 use latency_timeline::{Offset, Stage, Status, Summary};
 
+use crate::operation;
 use crate::results::{Arm, Figure, Outcome};
 
 /// The arms of a run side by side.
@@ -79,6 +80,7 @@ fn notes(arm: &Arm) -> Vec<String> {
             outcome.count_in_outage(Status::Answered),
         ));
     }
+    notes.extend(operation::notes(trial));
     if trial.is_generator_limited() {
         notes.push(format!(
             "{} of {} scans were sent more than {:.1} ms late: this machine did not keep the \
@@ -214,6 +216,11 @@ fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
             (trial.unrelated + trial.undecodable + trial.refused).to_string()
         })
     });
+    for (name, cell) in operation::ROWS {
+        row(name, &|outcome| {
+            outcome.trial.as_ref().map_or(NONE.to_owned(), cell)
+        });
+    }
     row("bytes up / down, mean", &|outcome| {
         let samples = outcome.samples();
         let mean = |bytes: &dyn Fn(&vehicle::SampleRecord) -> usize| {

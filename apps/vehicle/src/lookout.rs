@@ -83,7 +83,7 @@ impl Lookout {
 
     fn detect(&mut self) {
         if let Some(local) = self.local.as_mut().filter(|local| !local.is_busy())
-            && let Some(job) = self.selection.job()
+            && let Some(job) = self.selection.job(self.clock.now())
         {
             local.detect(job);
         }

@@ -74,6 +74,8 @@ pub struct Operation {
     /// Detections that the vehicle began by itself; each is a list of its own, or one of the next
     /// three.
     pub detections: u64,
+    /// The longest of them, in nanoseconds.
+    pub longest_detection_ns: i64,
     /// Those of them that the edge's answer, or the list of a newer frame, came before.
     pub unneeded: u64,
     /// Those of them that failed.
