@@ -59,7 +59,7 @@ impl Capabilities {
             Unmet::Fail => Err(Error::new(
                 ErrorKind::Unsupported,
                 "grant qos",
-                format!("{wish} is not offered; ask for less, or for `unmet = degrade`"),
+                format!("{wish} is not offered by this transport; ask for less"),
             )),
         };
         let mut delivery = want.delivery;

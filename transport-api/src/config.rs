@@ -325,6 +325,22 @@ impl fmt::Debug for TransportConfig {
     }
 }
 
+/// What to say after a name that nobody knows: the one that may have been meant, and all `known`.
+pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let mut known: Vec<&str> = known.into_iter().collect();
+    known.sort_unstable();
+    known.dedup();
+    let all = known.join(", ");
+    let distance = |other: &&&str| strsim::levenshtein(name, other);
+    match known.iter().min_by_key(distance) {
+        // A short name is near to everything.
+        Some(best) if distance(&best) <= 1 + name.len() / 4 => {
+            format!("did you mean `{best}`? known: {all}")
+        }
+        _ => format!("known: {all}"),
+    }
+}
+
 /// A deserialisation error as text.
 #[derive(Debug)]
 struct Fault(String);
@@ -345,18 +361,9 @@ impl de::Error for Fault {
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let common = COMMON_OPTIONS.iter().map(|option| option.key);
         let known: Vec<&str> = expected.iter().copied().chain(common).collect();
-        let nearest = known
-            .iter()
-            .min_by_key(|name| strsim::levenshtein(field, name));
-        let guess = match nearest {
-            Some(name) if strsim::levenshtein(field, name) <= 3 => {
-                format!("; did you mean `{name}`?")
-            }
-            _ => String::new(),
-        };
         Self(format!(
-            "unknown option `{field}`{guess} known: {}",
-            known.join(", ")
+            "unknown option `{field}`; {}",
+            suggest(field, known)
         ))
     }
 }
@@ -531,7 +538,7 @@ mod tests {
             ("?max_paylod=7", "did you mean `max_payload`?"),
             (
                 "?zzzzzzzzzzzz=7",
-                "known: inflight, clean, version, buffer, password",
+                "known: buffer, clean, inflight, ",
             ),
             (
                 "?inflight=many",

@@ -82,14 +82,19 @@ impl TransportFactory for Factory {
         }
     }
 
-    async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
+    fn check(&self, config: &TransportConfig) -> Result<()> {
         let Options {} = config.backend()?;
-        let name = config.url().path().to_owned();
-        if name.is_empty() || config.url().has_host() {
+        if config.url().path().is_empty() || config.url().has_host() {
             return Err(Error::config(format!(
                 "`{config}` has no name; write `local:NAME`"
             )));
         }
+        Ok(())
+    }
+
+    async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
+        self.check(config)?;
+        let name = config.url().path().to_owned();
         let space = {
             let mut spaces = lock(&self.spaces);
             spaces.retain(|_, space| space.strong_count() > 0);

@@ -41,10 +41,17 @@ pub trait TransportFactory: Send + Sync + 'static {
     /// What it says of itself.
     fn about(&self) -> About;
 
+    /// Looks for mistakes in the URL and the options. Touches no network; files that
+    /// options name may be read.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Config`] naming the option and its value.
+    fn check(&self, config: &TransportConfig) -> Result<()>;
+
     /// Opens a transport and resolves once it is connected. Not cancel-safe.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Config`] for a bad URL or option, [`crate::ErrorKind::Connect`] or
+    /// [`crate::ErrorKind::Config`] for what [`TransportFactory::check`] refuses, [`crate::ErrorKind::Connect`] or
     /// [`crate::ErrorKind::Auth`] if the other side cannot be reached or refuses.
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>>;
 
@@ -113,6 +120,14 @@ impl Registry {
                 "no transport for scheme `{scheme}`; built in: {built}{hint}"
             ))
         })
+    }
+
+    /// Looks for mistakes in a URL and its options.
+    ///
+    /// # Errors
+    /// As [`Registry::factory`] and [`TransportFactory::check`].
+    pub fn check(&self, config: &TransportConfig) -> Result<()> {
+        self.factory(config)?.check(config)
     }
 
     /// Opens a transport.

@@ -56,6 +56,16 @@ impl TransportFactory for Factory {
         }
     }
 
+    fn check(&self, config: &TransportConfig) -> Result<()> {
+        if settings::is_embedded(config) {
+            settings::embedded(config)?;
+            Settings::read(&settings::client(config, 1)?)?;
+        } else {
+            Settings::read(config)?;
+        }
+        Ok(())
+    }
+
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
         if !settings::is_embedded(config) {
             let transport = Mqtt::open(Settings::read(config)?, None).await?;
@@ -73,9 +83,9 @@ impl TransportFactory for Factory {
         if !settings::is_embedded(config) {
             return Ok(Meeting::external(config));
         }
-        let options = settings::embedded(config)?;
         // What the clients will refuse is refused before anything runs.
-        Settings::read(&settings::client(config, 1)?)?;
+        self.check(config)?;
+        let options = settings::embedded(config)?;
         let broker = crate::broker::Broker::start(options).await?;
         let client = settings::client(config, broker.port())?;
         Ok(Meeting {

@@ -116,11 +116,6 @@ pub(crate) async fn run(
         }
         subscription.reach(uri, Stage::Failed);
         let pause = backoff.pause();
-        let attempt = backoff.attempts();
-        if attempt.is_power_of_two() {
-            tracing::warn!(error = %cause, source = ?std::error::Error::source(&cause), attempt,
-                "publisher not connected");
-        }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             // The master has news about this publisher, such as that it is gone.
@@ -132,6 +127,11 @@ pub(crate) async fn run(
             }
         }
         // Only now: a publisher that was closed on purpose has been unregistered in the meantime.
+        let attempt = backoff.attempts();
+        if attempt.is_power_of_two() {
+            tracing::warn!(error = %cause, source = ?std::error::Error::source(&cause), attempt,
+                "publisher not connected");
+        }
         if cause.kind() != ErrorKind::Schema {
             let cause = Arc::new(cause);
             if std::mem::take(&mut lost) {

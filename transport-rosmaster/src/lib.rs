@@ -46,6 +46,7 @@ use async_trait::async_trait;
 use transport_api::config::DEFAULT_MAX_PAYLOAD;
 use transport_api::{About, Meeting, PeerId, Result, Transport, TransportConfig, TransportFactory};
 
+use crate::address::Endpoint;
 use crate::embedded::Embedded;
 use crate::options::Options;
 use crate::transport::RosMaster;
@@ -77,6 +78,15 @@ impl TransportFactory for Factory {
             capabilities: transport::capabilities(DEFAULT_MAX_PAYLOAD, true),
             options: options::HELP,
         }
+    }
+
+    fn check(&self, config: &TransportConfig) -> Result<()> {
+        let options = Options::of(config)?;
+        if is_embedded(config) {
+            return Ok(());
+        }
+        options.check_external()?;
+        Endpoint::of_master(config).map(drop)
     }
 
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {

@@ -86,12 +86,7 @@ impl Node {
     /// Starts the node and registers it.
     pub(crate) async fn start(config: &TransportConfig) -> Result<Arc<Self>> {
         let options = Options::of(config)?;
-        if options.port.is_some() {
-            return Err(Error::config(
-                "option `port` is for `rosmaster:embedded`; the master's port belongs behind its \
-                 host",
-            ));
-        }
+        options.check_external()?;
         let endpoint = Endpoint::of_master(config)?;
         let unreachable = |text: String| {
             Error::new(

@@ -85,6 +85,17 @@ pub(crate) const HELP: &[OptionHelp] = &[
 
 impl Options {
     /// Reads and checks the options of `config`.
+    /// Refuses what only an embedded master has a use for.
+    pub(crate) fn check_external(&self) -> Result<()> {
+        match self.port {
+            Some(_) => Err(Error::config(
+                "option `port` is for `rosmaster:embedded`; the master's port belongs behind its \
+                 host",
+            )),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn of(config: &TransportConfig) -> Result<Self> {
         let options: Self = config.backend()?;
         if options.hostname.is_some() && options.ip.is_some() {

@@ -48,6 +48,14 @@ impl TransportFactory for Factory {
         }
     }
 
+    fn check(&self, config: &TransportConfig) -> Result<()> {
+        let options: Options = config.backend()?;
+        options.check()?;
+        let address = Address::of(config, &options)?;
+        options.patience(address.role, config.max_payload())?;
+        Ok(())
+    }
+
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
         Ok(Arc::new(ZenohTransport::open(config).await?))
     }

@@ -11,22 +11,20 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use latency_timeline::Status;
 use tokio::sync::watch;
-use transport_api::config::COMMON_OPTIONS;
-use transport_api::{About, Registry, TransportConfig};
+use transport_api::{Registry, TransportConfig};
 use vehicle::Progress;
 
 use crate::child::{Child, EarlyEnd};
 use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs, TransportUrl};
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::file::nearest;
 use crate::log;
 use crate::output::{note, say};
 use crate::phase::Phase;
 use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
-use crate::supervision::Report;
+use crate::supervision::{Pulse, Report};
 use crate::table;
 
 /// Samples of the study's protocol: 60 s at 10 Hz.
@@ -64,6 +62,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         Results::create(&args.results, environment, record)?
     };
     let mut unmeasured = Vec::new();
+    let mut kept = true;
     for (label, config) in arms {
         if *stop.borrow() {
             unmeasured.push(label);
@@ -80,12 +79,17 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         if let Err(failure) = &outcome {
             note!("{label}: {failure}");
         }
-        results.add(Arm {
+        let added = results.add(Arm {
             label,
             url: config.to_string(),
             outcome,
             early_ends,
-        })?;
+        });
+        // What was measured is shown, also where it cannot be kept.
+        if let Err(failure) = added {
+            note!("error: {failure}");
+            kept = false;
+        }
     }
     let mut text = table::of_arms(results.arms());
     let interrupted = *stop.borrow();
@@ -95,7 +99,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     say!("{}", text.trim_end());
     results.finish(&text, interrupted)?;
     say!("raw data and summary: {}", results.folder().display());
-    let complete = !interrupted && results.arms().iter().all(Arm::is_complete);
+    let complete = kept && !interrupted && results.arms().iter().all(Arm::is_complete);
     Ok(if complete {
         ExitCode::SUCCESS
     } else {
@@ -122,7 +126,7 @@ pub(crate) fn arms(
     let mut seen: HashMap<String, u32> = HashMap::new();
     let mut arms = Vec::new();
     for config in configs {
-        check_options(&config, &registry.factory(&config)?.about())?;
+        registry.check(&config)?;
         let scheme = config.url().scheme().to_owned();
         let count = seen.entry(scheme.clone()).or_default();
         *count += 1;
@@ -134,19 +138,6 @@ pub(crate) fn arms(
         arms.push((label, config));
     }
     Ok(arms)
-}
-
-/// Finds a mistyped option before anything is measured; values are read where it is opened.
-fn check_options(config: &TransportConfig, about: &About) -> Result<(), Failure> {
-    let known = || about.options.iter().chain(COMMON_OPTIONS).map(|o| o.key);
-    let unknown = |key: &&String| !known().any(|known| known == *key);
-    match config.options().keys().find(unknown) {
-        Some(key) => Err(Failure::usage(format!(
-            "`{config}`: unknown option `{key}`{}",
-            nearest(key, known())
-        ))),
-        None => Ok(()),
-    }
 }
 
 struct Trial<'a> {
@@ -258,7 +249,16 @@ impl Trial<'_> {
         let mut phase = Phase::Starting;
         let last = loop {
             let report = tokio::select! {
-                report = vehicle.next() => report?,
+                report = tokio::time::timeout(Pulse::SILENCE, vehicle.next()) => match report {
+                    Ok(report) => report?,
+                    // It is killed when it is dropped: who does not run cannot be asked to stop.
+                    Err(_) => return Err(Failure::text(format!(
+                        "vehicle has shown no sign of life for {} s and is killed; see the logs \
+                         in {}",
+                        Pulse::SILENCE.as_secs(),
+                        self.folder.display()
+                    ))),
+                },
                 _ = stop.wait_for(|stop| *stop) => break None,
                 how = company.early_end() => {
                     // The vehicle goes on: what it measures shows what the loss does.
@@ -266,8 +266,10 @@ impl Trial<'_> {
                     continue;
                 }
             };
-            let Report::Progress { progress } = report else {
-                break Some(report);
+            let progress = match report {
+                Report::Alive => continue,
+                Report::Progress { progress } => progress,
+                last => break Some(last),
             };
             let now = Phase::of(progress, warmup);
             if now > phase {

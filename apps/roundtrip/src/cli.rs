@@ -31,7 +31,10 @@ use crate::supervision::SourceReport;
     args_conflicts_with_subcommands = true,
     after_help = "Every option can be set by the environment variable shown with it, or in a TOML \
                   file (--config): keys are the long option names, at the top for all commands or \
-                  in a table named like the command. Command line beats environment beats file."
+                  in a table named like the command. Command line beats environment beats file. \
+                  RUST_LOG chooses what is logged to standard error, such as \
+                  RUST_LOG=transport_mqtt=debug; a run's child processes log to files in its \
+                  results folder."
 )]
 pub(crate) struct Cli {
     /// TOML file with settings.
@@ -396,6 +399,7 @@ pub(crate) struct DetectionArgs {
         long,
         value_name = "NS",
         default_value_t = 0,
+        value_parser = clap::value_parser!(i64).range(-FARTHEST..=FARTHEST),
         allow_negative_numbers = true,
         env = "ROUNDTRIP_EDGE_CLOCK_OFFSET"
     )]
@@ -483,6 +487,12 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A century in nanoseconds: farther clocks could not be subtracted.
+const FARTHEST: i64 = 100 * 366 * 86_400 * 1_000_000_000;
+
+/// The longest delay of a detector that waits.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
 const SLOWEST: f64 = 0.01;
 const FASTEST: f64 = 10_000.0;
 
@@ -508,9 +518,11 @@ impl FromStr for DetectorChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "neural" => Ok(Self::Neural),
-            Some(("fixed-delay", delay)) => humantime::parse_duration(delay)
-                .map(Self::FixedDelay)
-                .map_err(|error| format!("delay `{delay}`: {error}; write for example `10ms`")),
+            Some(("fixed-delay", text)) => match humantime::parse_duration(text) {
+                Ok(delay) if delay <= LONGEST_DELAY => Ok(Self::FixedDelay(delay)),
+                Ok(_) => Err(format!("delay `{text}` is longer than {LONGEST_DELAY:?}")),
+                Err(error) => Err(format!("delay `{text}`: {error}; write for example `10ms`")),
+            },
             _ => Err("give `neural` or `fixed-delay:DURATION`".to_owned()),
         }
     }

@@ -8,10 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::builder::ValueParser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use transport_api::config::suggest;
 
 use crate::cli::Cli;
 use crate::failure::Failure;
@@ -93,13 +94,44 @@ fn check_environment(
     for name in names {
         let name = name.to_string_lossy();
         if name.starts_with(PREFIX) && !known.contains(&&*name) {
-            let nearest = nearest(&name, known.iter().copied());
+            let suggestion = suggest(&name, known);
             return Err(Failure::usage(format!(
-                "environment variable {name} is unknown{nearest}"
+                "environment variable {name} is unknown; {suggestion}"
             )));
         }
     }
     Ok(())
+}
+
+/// The environment variable that an error of the command line is about, if the option was not given
+/// on it: the error's own text names the option only.
+pub(crate) fn blamed_variable(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    };
+    let option = text(ContextKind::InvalidArg)?.split([' ', '=']).next()?;
+    let value = text(ContextKind::InvalidValue)?;
+    let given = |argument: OsString| {
+        argument
+            .to_string_lossy()
+            .split('=')
+            .next()
+            .is_some_and(|name| name == option)
+    };
+    if std::env::args_os().any(given) {
+        return None;
+    }
+    let command = Cli::command();
+    let mut arguments = std::iter::once(&command)
+        .chain(command.get_subcommands())
+        .flat_map(Command::get_arguments);
+    let name = option.strip_prefix("--")?;
+    let variable = arguments
+        .find(|arg| arg.get_long() == Some(name))?
+        .get_env()?;
+    (std::env::var_os(variable)? == OsStr::new(value))
+        .then(|| variable.to_string_lossy().into_owned())
 }
 
 fn with_file(mut command: Command, path: &Path, text: &str) -> Result<Command, Failure> {
@@ -129,9 +161,9 @@ fn with_file(mut command: Command, path: &Path, text: &str) -> Result<Command, F
             DeValue::Table(inner) => {
                 let scope = key.get_ref().as_ref();
                 if !names.iter().any(|name| name == scope) {
-                    let nearest = nearest(scope, names.iter().map(String::as_str));
+                    let suggestion = suggest(scope, names.iter().map(String::as_str));
                     return Err(Failure::usage(format!(
-                        "{place}: no command `{scope}`{nearest}"
+                        "{place}: no command `{scope}`; {suggestion}"
                     )));
                 }
                 for (key, value) in inner {
@@ -180,9 +212,9 @@ fn set(
         let known = inside
             .flat_map(Command::get_arguments)
             .filter(|arg| !arg.is_hide_set());
-        let nearest = nearest(key, known.filter_map(Arg::get_long));
+        let suggestion = suggest(key, known.filter_map(Arg::get_long));
         return Err(Failure::usage(format!(
-            "{place}: unknown key `{key}`{nearest}"
+            "{place}: unknown key `{key}`; {suggestion}"
         )));
     }
     for scope in owners {
@@ -276,22 +308,6 @@ fn check(
             Err(first.trim_start_matches("error: ").to_owned())
         }
         _ => Ok(()),
-    }
-}
-
-/// A hint at the nearest of `known`, and all of them.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let mut known: Vec<&str> = known.collect();
-    known.sort_unstable();
-    known.dedup();
-    let best = known
-        .iter()
-        .min_by_key(|other| strsim::levenshtein(name, other));
-    match best {
-        Some(best) if strsim::levenshtein(name, best) <= 4 => {
-            format!("; did you mean `{best}`?")
-        }
-        _ => format!("; known: {}", known.join(", ")),
     }
 }
 

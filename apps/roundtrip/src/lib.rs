@@ -52,6 +52,7 @@ use output::note;
 pub fn main_with(registry: Registry) -> ExitCode {
     allocator::tune();
     match run(&registry) {
+        Ok(_) if output::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(failure) => {
             note!("error: {failure}");
@@ -75,6 +76,9 @@ fn run(registry: &Registry) -> Result<ExitCode, Failure> {
                     return Err(Failure::new("print", error));
                 }
                 _ => {}
+            }
+            if let Some(variable) = file::blamed_variable(&error) {
+                note!("\nthe value comes from the environment variable {variable}");
             }
             return Ok(if error.use_stderr() {
                 ExitCode::from(2)

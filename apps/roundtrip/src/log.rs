@@ -2,9 +2,17 @@
 
 use tracing_subscriber::EnvFilter;
 
+use crate::output::note;
+
 /// Starts it at `level`, or as `RUST_LOG` says.
 pub(crate) fn start(level: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(text) if !text.is_empty() => EnvFilter::try_new(&text).unwrap_or_else(|error| {
+            note!("RUST_LOG `{text}` is not used: {error}");
+            EnvFilter::new(level)
+        }),
+        _ => EnvFilter::new(level),
+    };
     // It fails only where a log was started before, which then stays.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)

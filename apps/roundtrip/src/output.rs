@@ -3,11 +3,21 @@
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether standard output, still read by somebody, did not take what was printed.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Whether something that should have been printed is missing.
+pub(crate) fn has_failed() -> bool {
+    FAILED.load(Ordering::Relaxed)
+}
 
 /// Prints a line. A reader that has seen enough and gone away, such as `head`, is no error.
 pub(crate) fn line(text: Arguments<'_>) {
     match writeln!(std::io::stdout().lock(), "{text}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            FAILED.store(true, Ordering::Relaxed);
             note!("error: write to standard output: {error}");
         }
         _ => {}

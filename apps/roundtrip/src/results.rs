@@ -309,14 +309,17 @@ impl Results {
     }
 
     /// Takes over an arm and writes its samples.
+    ///
+    /// # Errors
+    /// The samples cannot be written; the arm is kept all the same.
     pub(crate) fn add(&mut self, arm: Arm) -> Result<(), Failure> {
-        if let Ok(outcome) = &arm.outcome {
+        let written = arm.outcome.as_ref().map_or(Ok(()), |outcome| {
             let path = self.folder.join(&arm.label).join("samples.csv");
             self.write_samples(&path, outcome)
-                .map_err(|error| Failure::new(format!("write {}", path.display()), error))?;
-        }
+                .map_err(|error| Failure::new(format!("write {}", path.display()), error))
+        });
         self.arms.push(arm);
-        Ok(())
+        written
     }
 
     /// Writes the summary and the table. `interrupted`: whether the run was told to stop.
@@ -469,6 +472,17 @@ mod tests {
         let cells: Vec<_> = lines.flat_map(|line| line.split_whitespace()).collect();
         let cells = cells.into_iter().filter(|cell| !cell.starts_with("|-"));
         (summary.to_string(), cells.collect(), offset)
+    }
+
+    #[test]
+    fn an_arm_whose_samples_cannot_be_written_is_kept() {
+        let base = tempfile::tempdir().unwrap();
+        let mut results = Results::create(base.path(), Environment::read(), json!(null)).unwrap();
+        let folder = results.arm_folder("a").unwrap();
+        fs::create_dir(folder.join("samples.csv")).unwrap();
+        let failure = results.add(arm(&[[0; 18]], 0)).unwrap_err().to_string();
+        assert!(failure.contains("samples.csv"), "{failure}");
+        assert_eq!(results.arms().len(), 1);
     }
 
     proptest! {

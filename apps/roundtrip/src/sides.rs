@@ -21,7 +21,7 @@ use crate::output::{note, say};
 use crate::phase::Phase;
 use crate::results::{Arm, Outcome, Results};
 use crate::signal;
-use crate::supervision::{EdgeReport, Report, TrialReport, Usage, tell};
+use crate::supervision::{EdgeReport, Pulse, Report, TrialReport, Usage, tell};
 use crate::table;
 
 /// How long a side takes at most to send what it has accepted, and to disconnect.
@@ -152,13 +152,15 @@ async fn check_place(
     Err(Failure::usage(format!(
         "`{config}` is a place of its own for each side that opens it, where nobody else comes; \
          `roundtrip host --transport '{config}'` arranges one for both sides and prints the two \
-         addresses, or give the URL of a host, such as `mqtt://broker:1883`"
+         addresses, or give the URL of a host, such as `{}://HOST` (see `roundtrip transports`)",
+        config.url().scheme()
     )))
 }
 
 pub(crate) async fn vehicle(registry: &Registry, args: VehicleArgs) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
     run(supervised, async |stop, opened: &mut Opened| {
+        let _pulse = supervised.then(Pulse::start);
         measure(registry, args, stop, opened).await
     })
     .await
@@ -294,9 +296,10 @@ fn show(
     };
     let mut results = Results::create(base, Environment::read(), settings)?;
     results.arm_folder(&arm.label)?;
-    results.add(arm)?;
+    let added = results.add(arm);
     let text = render(results.arms());
     say!("{}", text.trim_end());
+    added?;
     results.finish(&text, interrupted.is_some())?;
     say!("raw data and summary: {}", results.folder().display());
     Ok(())

@@ -1,10 +1,12 @@
 //! What a supervised command tells its supervisor: one JSON object per line on standard output.
 
 use std::io::Write;
+use std::time::Duration;
 
 use lidar_sensor::source::Statistics;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
 use transport_api::TransportInfo;
 use vehicle::{Progress, Trial};
 
@@ -23,6 +25,8 @@ pub(crate) enum Report {
     },
     /// An edge is subscribed.
     Ready,
+    /// A vehicle lives; see [`Pulse`].
+    Alive,
     /// A vehicle came further.
     Progress {
         /// How far.
@@ -126,6 +130,32 @@ impl Usage {
             cpu_ms: millis(usage.user_time()) + millis(usage.system_time()),
             peak_memory: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
         }
+    }
+}
+
+/// Tells the supervisor regularly that this process lives, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Pulse(JoinHandle<()>);
+
+impl Pulse {
+    /// The longest pause between two reports of a healthy process on a busy machine, and more.
+    pub(crate) const SILENCE: Duration = Duration::from_secs(15);
+
+    /// Begins on the async runtime.
+    pub(crate) fn start() -> Self {
+        Self(tokio::spawn(async {
+            let mut beat = tokio::time::interval(Duration::from_secs(1));
+            loop {
+                beat.tick().await;
+                tell(&Report::Alive);
+            }
+        }))
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -237,6 +237,22 @@ fn a_killed_broker_is_named_and_its_outage_is_marked() {
 }
 
 #[test]
+fn a_vehicle_that_stands_still_does_not_hold_a_run() {
+    let _alone = alone();
+    let results = tempfile::tempdir().unwrap();
+    let options = ["--samples=40", "--rate=20", "--detector=fixed-delay:2ms"];
+    let mut run = start(results.path(), "mqtt:embedded local:next", &options);
+    run.says("mqtt: measuring");
+    let vehicle = child_called(run.child.id(), "vehicle").unwrap();
+    send(vehicle, Signal::SIGSTOP);
+    assert_eq!(run.code(), Some(1), "{}", run.said);
+    assert!(!is_running(vehicle));
+    assert!(run.said.contains("no sign of life"), "{}", run.said);
+    // The next transport has its turn.
+    assert_eq!(arms(results.path())[1]["answered"], 40);
+}
+
+#[test]
 fn nothing_is_lost_when_nobody_reads_standard_error() {
     let _alone = alone();
     let results = tempfile::tempdir().unwrap();

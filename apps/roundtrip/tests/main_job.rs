@@ -287,6 +287,11 @@ fn mistakes_on_the_command_line_are_named_before_anything_starts() {
         ),
         (&["run", "--config=/no/such.toml"], "/no/such.toml"),
         (&["run", "--max-age=old"], "give `forever` or a duration"),
+        (&["run", "--detector=fixed-delay:1year"], "longer than 60s"),
+        (
+            &["run", "--edge-clock-offset=9223372036854775807"],
+            "9223372036854775807",
+        ),
         (
             &["vehicle", "--transport=local:x", "--connect-timeout=soon"],
             "give `forever` or a duration",
@@ -346,6 +351,10 @@ fn a_mistake_in_any_transport_of_a_run_is_named_before_anything_starts() {
         ("zenoh:peer?expres=never", "did you mean `express`?"),
         ("rosmaster://host?metdata=on", "did you mean `metadata`?"),
         ("pigeon:x", "no transport for scheme `pigeon`"),
+        // Values too, and what is no address.
+        ("mqtt:embedded?inflight=many", "inflight"),
+        ("zenoh:peer?connect_timeout=-1s", "connect_timeout"),
+        ("rosmaster://", "names no host"),
     ] {
         let results = tempfile::tempdir().unwrap();
         let mut command = roundtrip(&["run", "--transport=local:x", "--transport", second]);
@@ -368,6 +377,34 @@ fn help_for_a_reader_that_has_gone_away_ends_quietly() {
         let output = roundtrip(arguments).stdout(writer).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", text(&output));
         assert_eq!(text(&output).trim(), "");
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = roundtrip(&["transports"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("write to standard output"));
+}
+
+#[test]
+fn a_wrong_value_from_the_environment_names_the_variable() {
+    let from = "the value comes from the environment variable ROUNDTRIP_RATE";
+    for (value, arguments, named) in [
+        ("fast", &["run"][..], true),
+        ("", &["run"], true),
+        ("fast", &["run", "--rate=slow"], false),
+    ] {
+        let output = roundtrip(arguments)
+            .env("ROUNDTRIP_RATE", value)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert_eq!(text(&output).contains(from), named, "{}", text(&output));
     }
 }
 

@@ -40,6 +40,10 @@ impl TransportFactory for Panicking {
         }
     }
 
+    fn check(&self, _: &TransportConfig) -> Result<()> {
+        Ok(())
+    }
+
     async fn open(&self, _: &TransportConfig) -> Result<Arc<dyn Transport>> {
         panic!("this transport panics when it is opened");
     }
@@ -66,6 +70,10 @@ impl TransportFactory for Clinging {
             examples: &[],
             ..self.0.about()
         }
+    }
+
+    fn check(&self, config: &TransportConfig) -> Result<()> {
+        self.0.check(config)
     }
 
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {

@@ -161,6 +161,10 @@ impl TransportFactory for Factory {
         about
     }
 
+    fn check(&self, config: &TransportConfig) -> Result<()> {
+        self.inner.check(config)
+    }
+
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
         Ok(Arc::new(FaultyTransport {
             inner: self.inner.open(config).await?,

@@ -72,6 +72,14 @@ impl TransportFactory for Factory {
         }
     }
 
+    fn check(&self, config: &TransportConfig) -> Result<()> {
+        let _: Options = config.backend()?;
+        match is_embedded(config) {
+            true => Ok(()),
+            false => Address::of(config).map(drop),
+        }
+    }
+
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
         let options: Options = config.backend()?;
         let mut address = Address::of(config)?;
@@ -99,7 +107,7 @@ impl TransportFactory for Factory {
 
     async fn meet(&self, config: &TransportConfig) -> Result<Meeting> {
         let mut config = config.clone();
-        if config.url().path() == "embedded" && !config.url().has_host() {
+        if is_embedded(&config) {
             // Given back at once: the first side listens there.
             let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr());
             let free = free.map_err(|error| {
@@ -122,4 +130,8 @@ impl TransportFactory for Factory {
             host: None,
         })
     }
+}
+
+fn is_embedded(config: &TransportConfig) -> bool {
+    config.url().path() == "embedded" && !config.url().has_host()
 }

@@ -39,6 +39,10 @@ impl TransportFactory for Factory {
         }
     }
 
+    fn check(&self, _: &TransportConfig) -> Result<()> {
+        Ok(())
+    }
+
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
         let url = config.expose().replace(SCHEME, "rosmaster");
         let config = TransportConfig::parse(&url)?.with_peer(config.peer().clone());

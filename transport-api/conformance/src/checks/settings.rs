@@ -38,6 +38,13 @@ async fn unknown(scene: &Scene) -> Outcome<String> {
         "expected a `Config` error naming the option, got: {}",
         full(&error)
     );
+    let checked = scene.factory.check(&config);
+    ensure!(
+        checked
+            .as_ref()
+            .is_err_and(|found| found.to_string() == error.to_string()),
+        "`open` refuses {config} with `{error}`, but `check` gives {checked:?}"
+    );
     Ok(error.to_string())
 }
 
@@ -80,11 +87,13 @@ async fn about_matches_open(scene: &Scene) -> Outcome {
             schemes.contains(&config.url().scheme()),
             "the example {text} is for none of {schemes:?}"
         );
+        scene.factory.check(&config)?;
     }
     ensure!(
         !about.name.is_empty() && !about.summary.is_empty(),
         "{about:?} has no name or summary"
     );
+    scene.factory.check(&scene.config(FIRST))?;
     let first = scene.open(FIRST).await?;
     let open = Capabilities {
         max_payload: about.capabilities.max_payload,

@@ -87,6 +87,10 @@ impl TransportFactory for Factory {
         self.0.about()
     }
 
+    fn check(&self, config: &TransportConfig) -> Result<()> {
+        self.0.check(config)
+    }
+
     async fn open(&self, config: &TransportConfig) -> Result<Arc<dyn Transport>> {
         let events = Arc::new(EventHub::default());
         events.emit(Event::Connected);
