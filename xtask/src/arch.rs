@@ -109,6 +109,7 @@ const ARROWS: &[Arrows] = &[
             "lidar-scene",
             "lidar-sensor",
             "lidar-detector",
+            "lidar-eval",
             "latency-timeline",
         ],
     )

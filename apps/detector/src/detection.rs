@@ -107,6 +107,25 @@ pub fn to_detection_array(header: Header, detections: &[Detection]) -> Detection
     Detection3DArray { header, detections }
 }
 
+/// The detections in an object list as [`to_detection_array`] makes it, by the most likely class of
+/// each. Those without a class of this detector are left out.
+pub fn from_detection_array(list: &Detection3DArray) -> Vec<Detection> {
+    let known = list.detections.iter().filter_map(|detection| {
+        let best = detection.results.iter();
+        let best = best.max_by(|a, b| a.score.total_cmp(&b.score))?;
+        let Point { x, y, z } = detection.bbox.center.position;
+        let size = detection.bbox.size;
+        Some(Detection {
+            class: Class::from_id(best.id)?,
+            score: best.score as f32,
+            center: [x, y, z].map(|value| value as f32),
+            size: [size.x, size.y, size.z].map(|value| value as f32),
+            yaw: detection.bbox.center.orientation.yaw() as f32,
+        })
+    });
+    known.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,5 +177,12 @@ mod tests {
             }
         );
         assert!(object.source_cloud.data.is_empty());
+        let again = from_detection_array(&array);
+        assert!((again[0].yaw - detection.yaw).abs() < 1e-6);
+        let again = Detection {
+            yaw: detection.yaw,
+            ..again[0]
+        };
+        assert_eq!(again, detection);
     }
 }

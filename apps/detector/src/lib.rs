@@ -17,6 +17,10 @@
 //! cloud with `float32` x, y and z will do; x forward, y left, z up, in metres, the sensor upright
 //! and 0 to 5 m above the ground. Objects are found up to 51 m to each side.
 //!
+//! [`Tracker`] gives what is found identities that last. A list goes out as
+//! `vision_msgs/Detection3DArray` ([`to_detection_array`]) or `perception_msgs/ObjectList`
+//! ([`to_object_list`]), and to viewers as markers ([`to_markers`]).
+//!
 //! [`FixedDelay`] is no detector: it answers a made-up list after a fixed time, for experiments.
 //! Other detectors implement [`Detector`].
 
@@ -25,19 +29,25 @@ mod detector;
 mod ego;
 mod fixed_delay;
 mod ground;
+mod markers;
 mod network;
 mod neural;
+mod objects;
 mod onnx;
 mod overlap;
 mod peaks;
 mod plane;
 mod raster;
+mod track;
 
-pub use detection::{Class, Detection, to_detection_array};
+pub use detection::{Class, Detection, from_detection_array, to_detection_array};
 pub use detector::{DetectError, Detector};
 pub use ego::Ego;
 pub use fixed_delay::{FIXED_OBJECTS, FixedDelay};
 pub use ground::Ground;
+pub use markers::to_markers;
 pub use network::{LoadError, MAX_THREADS};
 pub use neural::{DEFAULT_THREADS, DEFAULT_THRESHOLD, Neural};
+pub use objects::{from_object_list, to_object_list};
 pub use raster::{CELL, CHANNELS, GRID, REACH, Raster};
+pub use track::Tracker;

@@ -19,7 +19,7 @@ use exchange::{DataType, Outage, Outages, Receipt, Topics, pack};
 use latency_timeline::{Clock, ClockPair, Point, Timeline};
 use lidar_detector::Detector;
 use lidar_sensor::Convention;
-use perception::{Fault, Perception};
+use perception::{Fault, ListSettings, Lister, Perception};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -39,6 +39,8 @@ pub struct Settings {
     pub scan_qos: Qos,
     /// Quality of service of object lists.
     pub objects_qos: Qos,
+    /// How lists are made.
+    pub lists: ListSettings,
     /// Scans older than this on arrival are not answered; `None`: all are. The age is the delay of a
     /// scan beyond that of the fastest one of the same vehicle, so no clocks need to agree.
     pub max_age: Option<Duration>,
@@ -65,6 +67,8 @@ pub struct Report {
     pub clouds: SubscriberCounters,
     /// The publisher of object lists.
     pub objects: PublisherCounters,
+    /// The publisher of markers, if there are any.
+    pub markers: Option<PublisherCounters>,
 }
 
 /// What became of the messages that an edge received; each is in one of these.
@@ -106,7 +110,9 @@ struct DetectionStage {
     perception: Perception,
     max_age: Option<Duration>,
     ages: Ages,
+    lister: Lister,
     publisher: Box<dyn Publisher>,
+    markers: Option<Box<dyn Publisher>>,
     answers: Sequence,
     clock: Clock,
     runtime: Handle,
@@ -133,10 +139,18 @@ impl Edge {
         let publisher = transport
             .publisher(
                 &topics.objects,
-                &exchange::objects_schema()?,
+                &settings.lists.format.schema()?,
                 settings.objects_qos,
             )
             .await?;
+        let markers = match settings.lists.markers {
+            true => {
+                let schema = exchange::markers_schema()?;
+                let qos = exchange::freshest();
+                Some(transport.publisher(&topics.markers, &schema, qos).await?)
+            }
+            false => None,
+        };
         let subscribe = async |topic, schema| {
             transport
                 .subscriber(&TopicFilter::from(topic), &schema, settings.scan_qos)
@@ -149,7 +163,9 @@ impl Edge {
                 perception: Perception::new(detector, settings.convention, settings.clock),
                 max_age: settings.max_age,
                 ages: Ages::default(),
+                lister: Lister::new(settings.lists, 1),
                 publisher,
+                markers,
                 answers: Sequence::random(),
                 clock: settings.clock,
                 runtime: Handle::current(),
@@ -211,6 +227,11 @@ impl Edge {
             scans: self.scans.counters(),
             clouds: self.clouds.counters(),
             objects: self.stage.publisher.counters(),
+            markers: self
+                .stage
+                .markers
+                .as_ref()
+                .map(|markers| markers.counters()),
             counts: self.stage.counts,
             began: self.began,
             ended: self.stage.clock.pair(),
@@ -253,8 +274,8 @@ impl DetectionStage {
             return warn_sometimes(self.counts.expired, &sample, &why);
         }
         let bytes = sample.payload.clone();
-        let payload = match self.perception.objects(data_type, bytes, &mut timeline) {
-            Ok(payload) => payload,
+        let found = match self.perception.detect(data_type, bytes, &mut timeline) {
+            Ok(found) => found,
             Err(fault) => {
                 let count = match &fault {
                     Fault::Undecodable(_) | Fault::Unconvertible(_) => &mut self.counts.undecodable,
@@ -264,6 +285,8 @@ impl DetectionStage {
                 return warn_sometimes(*count, &sample, &fault);
             }
         };
+        timeline.set(Point::AnswerIn, clock.now());
+        let payload = self.lister.list(&found);
         let mut previous = Timeline::default();
         if let Some(receipt) = self.previous.take() {
             receipt.stamp(
@@ -289,6 +312,11 @@ impl DetectionStage {
                 self.counts.unpublished += 1;
                 warn_sometimes(self.counts.unpublished, &sample, &error);
             }
+        }
+        if let Some(markers) = &self.markers {
+            let message = Message::new(self.lister.markers(&found));
+            // What is refused is counted by the publisher; the next ones are newer.
+            drop(markers.try_publish(message));
         }
     }
 }

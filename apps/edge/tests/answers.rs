@@ -49,6 +49,7 @@ impl Bench {
             topics: topics.clone(),
             scan_qos: Qos::default(),
             objects_qos: Qos::default(),
+            lists: Default::default(),
             max_age: None,
             convention: Convention::RosCompat,
             clock: Clock::start(),
@@ -61,7 +62,7 @@ impl Bench {
         let (stop, stopped) = watch::channel(false);
         let qos = Qos::default();
         let (scan, cloud) = (exchange::scan_schema(), exchange::cloud_schema());
-        let objects = exchange::objects_schema().unwrap();
+        let objects = exchange::ObjectsFormat::default().schema().unwrap();
         let filter = TopicFilter::from(&topics.objects);
         Self {
             scans: here

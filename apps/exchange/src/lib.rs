@@ -8,17 +8,19 @@
 //! Of several vehicles each has topics below its own [`VehicleId`]. Those that know where they are say so
 //! on [`Topics::pose`], and what all of them see comes on [`collective_topic`], in frame [`MAP`].
 
+mod objects;
 mod outage;
 mod receipt;
 mod vehicle_id;
 
 use latency_timeline::{Point, Timeline};
-use lidar_messages::{Detection3DArray, MessageType, PointCloud2, PoseStamped, VelodyneScan};
+use lidar_messages::{MarkerArray, MessageType, PointCloud2, PoseStamped, VelodyneScan};
 use serde::{Deserialize, Serialize};
 use transport_api::{
     ClockId, Error, ErrorKind, Qos, Result, Schema, Stamp, StampPoint, Stamps, TopicName, Transport,
 };
 
+pub use objects::ObjectsFormat;
 pub use outage::{Outage, Outages};
 pub use receipt::Receipt;
 pub use vehicle_id::VehicleId;
@@ -51,8 +53,10 @@ pub struct Topics {
     pub scan: TopicName,
     /// `sensor_msgs/PointCloud2`, vehicle to edge.
     pub cloud: TopicName,
-    /// `vision_msgs/Detection3DArray`, edge to vehicle.
+    /// Object lists, edge to vehicle ([`ObjectsFormat`]).
     pub objects: TopicName,
+    /// `visualization_msgs/MarkerArray`, edge to viewers.
+    pub markers: TopicName,
     /// `vision_msgs/Detection3DArray`: the lists that the vehicle acts on, whoever made them.
     pub selected: TopicName,
     /// `geometry_msgs/PoseStamped` of the lidar in [`MAP`], vehicle to edge.
@@ -70,6 +74,7 @@ impl Topics {
             scan: below(prefix, "velodyne_packets")?,
             cloud: below(prefix, "points")?,
             objects: below(prefix, "objects")?,
+            markers: below(prefix, "objects/markers")?,
             selected: below(prefix, "objects/selected")?,
             pose: below(prefix, "pose")?,
         })
@@ -124,12 +129,12 @@ pub fn cloud_schema() -> Result<Schema> {
     schema(&PointCloud2::TYPE)
 }
 
-/// The schema of object lists.
+/// The schema of markers.
 ///
 /// # Errors
 /// None for the types of this project; see [`schema`].
-pub fn objects_schema() -> Result<Schema> {
-    schema(&Detection3DArray::TYPE)
+pub fn markers_schema() -> Result<Schema> {
+    schema(&MarkerArray::TYPE)
 }
 
 /// The schema of poses.

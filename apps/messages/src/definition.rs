@@ -1,4 +1,7 @@
-use crate::{Detection3DArray, Header, PointCloud2, PoseStamped, VelodynePacket, VelodyneScan};
+use crate::{
+    Detection3DArray, Header, MarkerArray, ObjectList, PointCloud2, PoseStamped, VelodynePacket,
+    VelodyneScan,
+};
 
 /// What a ROS 1 connection header says about a message.
 ///
@@ -135,6 +138,68 @@ impl PoseStamped {
             "geometry_msgs/Pose": "Point position\nQuaternion orientation\n",
             "geometry_msgs/Point": "float64 x\nfloat64 y\nfloat64 z\n",
             "geometry_msgs/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w\n",
+        ),
+    };
+}
+
+impl ObjectList {
+    /// `perception_msgs/ObjectList` as of its first definition for ROS 1.
+    pub const TYPE: MessageType = MessageType {
+        name: "perception_msgs/ObjectList",
+        md5: "8f3a5eddbbb9d4547069db98fba45ec7",
+        definition: definition!(
+            "std_msgs/Header header\nObject[] objects\n",
+            "std_msgs/Header": header!(),
+            "perception_msgs/Object":
+                "uint64 id\nfloat64 existence_probability\nObjectState state\n\
+                 ObjectState[] state_history\nObjectStatePrediction[] state_predictions\n",
+            "perception_msgs/ObjectState":
+                "std_msgs/Header header\nuint8 model_id\nuint64[] sensor_id\n\
+                 float64[] continuous_state\nint64[] discrete_state\n\
+                 float64[] continuous_state_covariance\n\
+                 ObjectClassification[] classifications\nObjectReferencePoint reference_point\n",
+            "perception_msgs/ObjectClassification":
+                "uint8 UNCLASSIFIED=0\nuint8 PEDESTRIAN=1\nuint8 BICYCLE=2\nuint8 MOTORBIKE=3\n\
+                 uint8 CAR=4\nuint8 TRUCK=5\nuint8 VAN=6\nuint8 BUS=7\nuint8 ANIMAL=8\n\
+                 uint8 ROAD_OBSTACLE=9\nuint8 TRAIN=10\nuint8 TRAILER=11\nuint8 CAR_UNION=50\n\
+                 uint8 TRUCK_UNION=51\nuint8 BIKE_UNION=52\nuint8 UNKNOWN=100\n\
+                 uint8 type\nfloat64 probability\n",
+            "perception_msgs/ObjectReferencePoint":
+                "uint8 GEOMETRIC_CENTER=0\nuint8 BACK=1\nuint8 BACK_LEFT=2\nuint8 LEFT=3\n\
+                 uint8 FRONT_LEFT=4\nuint8 FRONT=5\nuint8 FRONT_RIGHT=6\nuint8 RIGHT=7\n\
+                 uint8 BACK_RIGHT=8\nuint8 GRAVITY_CENTER=10\nuint8 REAR_AXLE_GROUND=11\n\
+                 uint8 UNKNOWN=100\nuint8 UNKNOWN_EDGE=101\nuint8 UNKNOWN_CORNER=102\n\
+                 uint8 value\ngeometry_msgs/Vector3 translation_to_geometric_center\n",
+            "geometry_msgs/Vector3": "float64 x\nfloat64 y\nfloat64 z\n",
+            "perception_msgs/ObjectStatePrediction": "float64 probability\nObjectState[] states\n",
+        ),
+    };
+}
+
+impl MarkerArray {
+    /// `visualization_msgs/MarkerArray` as of ROS 1 noetic.
+    pub const TYPE: MessageType = MessageType {
+        name: "visualization_msgs/MarkerArray",
+        md5: "d155b9ce5188fbaf89745847fd5882d7",
+        definition: definition!(
+            "Marker[] markers\n",
+            "visualization_msgs/Marker":
+                "uint8 ARROW=0\nuint8 CUBE=1\nuint8 SPHERE=2\nuint8 CYLINDER=3\n\
+                 uint8 LINE_STRIP=4\nuint8 LINE_LIST=5\nuint8 CUBE_LIST=6\nuint8 SPHERE_LIST=7\n\
+                 uint8 POINTS=8\nuint8 TEXT_VIEW_FACING=9\nuint8 MESH_RESOURCE=10\n\
+                 uint8 TRIANGLE_LIST=11\nuint8 ADD=0\nuint8 MODIFY=0\nuint8 DELETE=2\n\
+                 uint8 DELETEALL=3\n\
+                 Header header\nstring ns\nint32 id\nint32 type\nint32 action\n\
+                 geometry_msgs/Pose pose\ngeometry_msgs/Vector3 scale\n\
+                 std_msgs/ColorRGBA color\nduration lifetime\nbool frame_locked\n\
+                 geometry_msgs/Point[] points\nstd_msgs/ColorRGBA[] colors\n\
+                 string text\nstring mesh_resource\nbool mesh_use_embedded_materials\n",
+            "std_msgs/Header": header!(),
+            "geometry_msgs/Pose": "Point position\nQuaternion orientation\n",
+            "geometry_msgs/Point": "float64 x\nfloat64 y\nfloat64 z\n",
+            "geometry_msgs/Quaternion": "float64 x\nfloat64 y\nfloat64 z\nfloat64 w\n",
+            "geometry_msgs/Vector3": "float64 x\nfloat64 y\nfloat64 z\n",
+            "std_msgs/ColorRGBA": "float32 r\nfloat32 g\nfloat32 b\nfloat32 a\n",
         ),
     };
 }

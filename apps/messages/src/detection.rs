@@ -57,11 +57,7 @@ impl Detection3DArray {
     pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(Self::TYPE.name, bytes);
         let header = Header::read(&mut reader)?;
-        let count = reader.count("detections", Detection3D::MIN_LEN)?;
-        let mut detections = Vec::with_capacity(count);
-        for _ in 0..count {
-            detections.push(Detection3D::read(&mut reader)?);
-        }
+        let detections = reader.sequence("detections", Detection3D::MIN_LEN, Detection3D::read)?;
         reader.finish("detections")?;
         Ok(Self { header, detections })
     }
@@ -76,10 +72,7 @@ impl Detection3DArray {
     pub fn encode(&self) -> Bytes {
         let mut writer = Writer::new(self.encoded_len());
         self.header.write(&mut writer);
-        writer.count(self.detections.len());
-        for detection in &self.detections {
-            detection.write(&mut writer);
-        }
+        writer.sequence(&self.detections, Detection3D::write);
         writer.finish()
     }
 }
@@ -97,14 +90,13 @@ impl Detection3D {
 
     fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         let header = Header::read(reader)?;
-        let count = reader.count("detections.results", ObjectHypothesisWithPose::LEN)?;
-        let mut results = Vec::with_capacity(count);
-        for _ in 0..count {
-            results.push(ObjectHypothesisWithPose::read(reader)?);
-        }
         Ok(Self {
             header,
-            results,
+            results: reader.sequence(
+                "detections.results",
+                ObjectHypothesisWithPose::LEN,
+                ObjectHypothesisWithPose::read,
+            )?,
             bbox: BoundingBox3D::read(reader)?,
             source_cloud: PointCloud2::read(reader)?,
         })
@@ -112,10 +104,7 @@ impl Detection3D {
 
     fn write(&self, writer: &mut Writer) {
         self.header.write(writer);
-        writer.count(self.results.len());
-        for result in &self.results {
-            result.write(writer);
-        }
+        writer.sequence(&self.results, ObjectHypothesisWithPose::write);
         self.bbox.write(writer);
         self.source_cloud.write(writer);
     }
@@ -145,19 +134,18 @@ impl ObjectHypothesisWithPose {
 }
 
 impl BoundingBox3D {
-    const LEN: usize = Pose::LEN + 3 * 8;
+    const LEN: usize = Pose::LEN + Vector3::LEN;
 
     fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         let center = Pose::read(reader, "detections.bbox.center")?;
-        let [x, y, z] = reader.f64s("detections.bbox.size")?;
         Ok(Self {
             center,
-            size: Vector3 { x, y, z },
+            size: Vector3::read(reader, "detections.bbox.size")?,
         })
     }
 
     fn write(&self, writer: &mut Writer) {
         self.center.write(writer);
-        writer.f64s(&[self.size.x, self.size.y, self.size.z]);
+        self.size.write(writer);
     }
 }

@@ -16,6 +16,19 @@ pub struct Point {
     pub z: f64,
 }
 
+impl Point {
+    pub(crate) const LEN: usize = 3 * 8;
+
+    pub(crate) fn read(reader: &mut Reader, field: &'static str) -> Result<Self, DecodeError> {
+        let [x, y, z] = reader.f64s(field)?;
+        Ok(Self { x, y, z })
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.f64s(&[self.x, self.y, self.z]);
+    }
+}
+
 /// `geometry_msgs/Vector3`; as the size of a box its length, width and height in metres.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Vector3 {
@@ -25,6 +38,19 @@ pub struct Vector3 {
     pub y: f64,
     /// Along z.
     pub z: f64,
+}
+
+impl Vector3 {
+    pub(crate) const LEN: usize = 3 * 8;
+
+    pub(crate) fn read(reader: &mut Reader, field: &'static str) -> Result<Self, DecodeError> {
+        let [x, y, z] = reader.f64s(field)?;
+        Ok(Self { x, y, z })
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.f64s(&[self.x, self.y, self.z]);
+    }
 }
 
 /// `geometry_msgs/Quaternion`.

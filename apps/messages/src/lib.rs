@@ -5,6 +5,8 @@
 //! | [`VelodyneScan`] | one turn of a lidar as the sensor's own packets |
 //! | [`PointCloud2`] | the same turn as points |
 //! | [`Detection3DArray`] | the objects found in it |
+//! | [`ObjectList`] | the same with states and identities |
+//! | [`MarkerArray`] | what a viewer draws of them |
 //! | [`PoseStamped`] | where a vehicle is |
 //! | [`Header`] | sequence number, stamp and frame of each of them |
 //!
@@ -37,6 +39,8 @@ mod detection;
 mod error;
 mod geometry;
 mod header;
+mod marker;
+mod object_list;
 mod pose;
 mod scan;
 mod text;
@@ -48,6 +52,11 @@ pub use detection::{BoundingBox3D, Detection3D, Detection3DArray, ObjectHypothes
 pub use error::{DecodeError, Fault};
 pub use geometry::{Point, Pose, PoseWithCovariance, Quaternion, Vector3};
 pub use header::{Header, Time};
+pub use marker::{Color, Marker, MarkerArray};
+pub use object_list::{
+    Iscactr, Object, ObjectClassification, ObjectList, ObjectReferencePoint, ObjectState,
+    ObjectStatePrediction,
+};
 pub use pose::PoseStamped;
 pub use scan::{PACKET_DATA_LEN, Packets, PacketsBuilder, VelodynePacket, VelodyneScan};
 pub use text::Text;

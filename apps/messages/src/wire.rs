@@ -44,6 +44,16 @@ impl Reader {
         Ok(self.rest.get_u32_le())
     }
 
+    pub(crate) fn i32(&mut self, field: &'static str) -> Result<i32, DecodeError> {
+        self.need(field, 4)?;
+        Ok(self.rest.get_i32_le())
+    }
+
+    pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
+        self.need(field, 8)?;
+        Ok(self.rest.get_u64_le())
+    }
+
     pub(crate) fn i64(&mut self, field: &'static str) -> Result<i64, DecodeError> {
         self.need(field, 8)?;
         Ok(self.rest.get_i64_le())
@@ -65,6 +75,21 @@ impl Reader {
             Ok(elements) if elements <= left / each => Ok(elements),
             _ => Err(self.error(field, Fault::Count { count, each, left })),
         }
+    }
+
+    /// A sequence of what `read` takes, each at least `each` bytes.
+    pub(crate) fn sequence<T>(
+        &mut self,
+        field: &'static str,
+        each: usize,
+        mut read: impl FnMut(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Vec<T>, DecodeError> {
+        let count = self.count(field, each)?;
+        let mut elements = Vec::with_capacity(count);
+        for _ in 0..count {
+            elements.push(read(self)?);
+        }
+        Ok(elements)
     }
 
     /// The next `len` bytes, sharing the message's memory.
@@ -108,6 +133,14 @@ impl Writer {
         self.bytes.put_u32_le(value);
     }
 
+    pub(crate) fn i32(&mut self, value: i32) {
+        self.bytes.put_i32_le(value);
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.bytes.put_u64_le(value);
+    }
+
     pub(crate) fn i64(&mut self, value: i64) {
         self.bytes.put_i64_le(value);
     }
@@ -120,6 +153,14 @@ impl Writer {
 
     pub(crate) fn count(&mut self, count: usize) {
         self.u32(u32::try_from(count).expect("no message here reaches 4 GiB, so no count does"));
+    }
+
+    /// A count and its elements.
+    pub(crate) fn sequence<T>(&mut self, elements: &[T], mut write: impl FnMut(&T, &mut Self)) {
+        self.count(elements.len());
+        for element in elements {
+            write(element, self);
+        }
     }
 
     pub(crate) fn slice(&mut self, bytes: &[u8]) {

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use lidar_messages::{
-    Detection3DArray, Header, MessageType, PointCloud2, PoseStamped, VelodynePacket, VelodyneScan,
+    Detection3DArray, Header, MarkerArray, MessageType, ObjectList, PointCloud2, PoseStamped,
+    VelodynePacket, VelodyneScan,
 };
 use md5::{Digest, Md5};
 
@@ -60,6 +61,8 @@ fn md5_sums_follow_from_the_definitions() {
         VelodyneScan::TYPE,
         PointCloud2::TYPE,
         Detection3DArray::TYPE,
+        ObjectList::TYPE,
+        MarkerArray::TYPE,
         PoseStamped::TYPE,
     ] {
         check(message);

@@ -4,8 +4,10 @@
 
 use bytes::Bytes;
 use lidar_messages::{
-    BoundingBox3D, Datatype, Detection3D, Detection3DArray, Fault, Header,
-    ObjectHypothesisWithPose, Packets, PointCloud2, PointField, PoseStamped, Time, VelodyneScan,
+    BoundingBox3D, Color, Datatype, Detection3D, Detection3DArray, Fault, Header, Iscactr, Marker,
+    MarkerArray, Object, ObjectClassification, ObjectHypothesisWithPose, ObjectList, ObjectState,
+    ObjectStatePrediction, Packets, Point, PointCloud2, PointField, PoseStamped, Time,
+    VelodyneScan,
 };
 use proptest::prelude::*;
 
@@ -61,6 +63,49 @@ fn list() -> Bytes {
     .encode()
 }
 
+fn objects() -> Bytes {
+    let state = ObjectState {
+        header: header(),
+        model_id: Iscactr::MODEL_ID,
+        sensor_id: vec![1],
+        continuous_state: Iscactr::default().continuous_state(),
+        discrete_state: vec![-1, 2],
+        continuous_state_covariance: Iscactr::covariance(),
+        classifications: vec![ObjectClassification::default(); 2],
+        ..ObjectState::default()
+    };
+    let object = Object {
+        id: 7,
+        state_history: vec![state.clone()],
+        state_predictions: vec![ObjectStatePrediction {
+            probability: 0.5,
+            states: vec![state.clone()],
+        }],
+        state,
+        ..Object::default()
+    };
+    ObjectList {
+        header: header(),
+        objects: vec![object; 2],
+    }
+    .encode()
+}
+
+fn markers() -> Bytes {
+    let marker = Marker {
+        header: header(),
+        ns: "objects".into(),
+        points: vec![Point::default(); 2],
+        colors: vec![Color::default(); 2],
+        text: "car".into(),
+        ..Marker::default()
+    };
+    MarkerArray {
+        markers: vec![marker; 2],
+    }
+    .encode()
+}
+
 /// Decodes as every type; what decodes must encode to the same bytes or, where a flag byte was
 /// neither 0 nor 1, to as many.
 fn feed(bytes: &Bytes) {
@@ -81,6 +126,12 @@ fn feed(bytes: &Bytes) {
     }
     if let Ok(list) = Detection3DArray::decode(bytes.clone()) {
         assert_eq!(list.encode().len(), bytes.len());
+    }
+    if let Ok(list) = ObjectList::decode(bytes.clone()) {
+        assert_eq!(list.encode(), bytes);
+    }
+    if let Ok(markers) = MarkerArray::decode(bytes.clone()) {
+        assert_eq!(markers.encode().len(), bytes.len());
     }
 }
 
@@ -124,6 +175,17 @@ fn cut_anywhere_is_refused() {
 }
 
 #[test]
+fn states_and_markers_cut_anywhere_are_refused() {
+    let (objects, markers) = (objects(), markers());
+    for len in 0..objects.len() {
+        assert!(ObjectList::decode(objects.slice(..len)).is_err(), "{len}");
+    }
+    for len in 0..markers.len() {
+        assert!(MarkerArray::decode(markers.slice(..len)).is_err(), "{len}");
+    }
+}
+
+#[test]
 fn huge_counts_are_refused_by_what_is_left() {
     let mut bytes = scan(151).to_vec();
     bytes[24..28].fill(0xff);
@@ -157,13 +219,22 @@ fn huge_counts_are_refused_by_what_is_left() {
 
 #[test]
 fn bytes_after_the_message_are_refused() {
-    for whole in [scan(2), cloud().encode(), list(), header().encode()] {
+    for whole in [
+        scan(2),
+        cloud().encode(),
+        list(),
+        objects(),
+        markers(),
+        header().encode(),
+    ] {
         let mut long = whole.to_vec();
         long.push(0);
         let long = Bytes::from(long);
         assert!(VelodyneScan::decode(long.clone()).is_err());
         assert!(PointCloud2::decode(long.clone()).is_err());
         assert!(Detection3DArray::decode(long.clone()).is_err());
+        assert!(ObjectList::decode(long.clone()).is_err());
+        assert!(MarkerArray::decode(long.clone()).is_err());
         assert!(Header::decode(long).is_err());
     }
 }
@@ -199,11 +270,11 @@ proptest! {
 
     #[test]
     fn damaged_messages_never_panic(
-        which in 0..3usize,
+        which in 0..5usize,
         hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut bytes = [scan(2), cloud().encode(), list()][which].to_vec();
+        let mut bytes = [scan(2), cloud().encode(), list(), objects(), markers()][which].to_vec();
         for (at, value) in hits {
             let at = at.index(bytes.len());
             bytes[at] = value;
@@ -215,8 +286,8 @@ proptest! {
     }
 
     #[test]
-    fn damaged_length_fields_never_panic(which in 0..3usize, at in any::<prop::sample::Index>(), value: u32) {
-        let mut bytes = [scan(2), cloud().encode(), list()][which].to_vec();
+    fn damaged_length_fields_never_panic(which in 0..5usize, at in any::<prop::sample::Index>(), value: u32) {
+        let mut bytes = [scan(2), cloud().encode(), list(), objects(), markers()][which].to_vec();
         let at = at.index(bytes.len() - 4);
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         feed(&bytes.into());

@@ -3,9 +3,10 @@
 
 use bytes::Bytes;
 use lidar_messages::{
-    BoundingBox3D, CloudPoint, Datatype, Detection3D, Detection3DArray, Header, LayoutError,
-    ObjectHypothesisWithPose, Packets, Point, PointCloud2, PointField, Pose, PoseStamped,
-    Quaternion, Time, Vector3, VelodyneScan,
+    BoundingBox3D, CloudPoint, Color, Datatype, Detection3D, Detection3DArray, Header, Iscactr,
+    LayoutError, Marker, MarkerArray, Object, ObjectClassification, ObjectHypothesisWithPose,
+    ObjectList, ObjectState, ObjectStatePrediction, Packets, Point, PointCloud2, PointField, Pose,
+    PoseStamped, Quaternion, Time, Vector3, VelodyneScan,
 };
 
 fn header(seq: u32) -> Header {
@@ -150,6 +151,100 @@ fn object_list_survives() {
     let wire = list.encode();
     assert_eq!(wire.len(), list.encoded_len());
     assert_eq!(Detection3DArray::decode(wire).unwrap(), list);
+}
+
+#[test]
+fn a_list_of_states_survives() {
+    let truth = Iscactr {
+        position: [10.0, -2.0, 0.5],
+        yaw: 0.25,
+        size: [4.5, 1.8, 1.5],
+    };
+    let state = ObjectState {
+        header: header(5),
+        model_id: Iscactr::MODEL_ID,
+        sensor_id: vec![3],
+        continuous_state: truth.continuous_state(),
+        discrete_state: vec![-7],
+        continuous_state_covariance: Iscactr::covariance(),
+        classifications: vec![ObjectClassification {
+            kind: ObjectClassification::CAR_UNION,
+            probability: 0.75,
+        }],
+        ..ObjectState::default()
+    };
+    let list = ObjectList {
+        header: header(4),
+        objects: vec![Object {
+            id: u64::MAX,
+            existence_probability: 0.5,
+            state_history: vec![state.clone(); 2],
+            state_predictions: vec![ObjectStatePrediction {
+                probability: 1.0,
+                states: vec![state.clone()],
+            }],
+            state: state.clone(),
+        }],
+    };
+    let bytes = list.encode();
+    assert_eq!(bytes.len(), list.encoded_len());
+    assert_eq!(ObjectList::decode(bytes).unwrap(), list);
+    assert_eq!(Iscactr::of(&state), Some(truth));
+    // x, y, z, two velocities, two accelerations, yaw, yaw rate, width, length, height.
+    assert_eq!(
+        state.continuous_state,
+        [
+            10.0, -2.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.25, 0.0, 1.8, 4.5, 1.5
+        ]
+    );
+    let diagonal: Vec<f64> = (0..12)
+        .map(|n| state.continuous_state_covariance[13 * n])
+        .collect();
+    let (set, unset) = (f64::MAX, -1.0);
+    assert_eq!(
+        diagonal,
+        [
+            set, set, set, unset, unset, unset, unset, set, unset, set, set, set
+        ]
+    );
+    let other = ObjectState {
+        model_id: 17,
+        ..state
+    };
+    assert_eq!(Iscactr::of(&other), None);
+}
+
+#[test]
+fn markers_survive() {
+    let markers = MarkerArray {
+        markers: vec![Marker {
+            header: header(1),
+            ns: "box".into(),
+            id: -4,
+            kind: Marker::CUBE,
+            action: Marker::ADD,
+            scale: Vector3 {
+                x: 4.5,
+                y: 1.8,
+                z: 1.5,
+            },
+            color: Color {
+                r: 0.25,
+                g: 0.5,
+                b: 0.75,
+                a: 1.0,
+            },
+            lifetime: [1, 5],
+            frame_locked: true,
+            points: vec![Point::default(); 2],
+            colors: vec![Color::default()],
+            text: "car 0.9".into(),
+            ..Marker::default()
+        }],
+    };
+    let bytes = markers.encode();
+    assert_eq!(bytes.len(), markers.encoded_len());
+    assert_eq!(MarkerArray::decode(bytes).unwrap(), markers);
 }
 
 #[test]

@@ -3,15 +3,19 @@
 //! The edge does this with everything that it receives, and the vehicle with what the edge does not
 //! answer in time.
 
+mod lists;
+
 use std::fmt;
 
 use bytes::Bytes;
 use exchange::DataType;
 use latency_timeline::{Clock, Point, Timeline};
-use lidar_detector::{DetectError, Detector, to_detection_array};
+use lidar_detector::{DetectError, Detector};
 use lidar_messages::{DecodeError, PointCloud2, VelodyneScan};
 use lidar_sensor::{Convention, ConvertError, Converter};
 use thiserror::Error;
+
+pub use lists::{Found, ListSettings, Lister};
 
 /// A detector with the conversion before it. It keeps buffers between messages.
 pub struct Perception {
@@ -57,18 +61,17 @@ impl Perception {
         self.detector.name()
     }
 
-    /// The objects in `payload`, an encoded message of `data_type`, as an encoded
-    /// `vision_msgs/Detection3DArray` with the header of the message. Stamps the points from
-    /// [`Point::EdgeOut`] to [`Point::AnswerIn`]. Blocks for as long as the detector does.
+    /// The objects in `payload`, an encoded message of `data_type`. Stamps the points from
+    /// [`Point::EdgeOut`] to [`Point::DetectorOut`]. Blocks for as long as the detector does.
     ///
     /// # Errors
     /// The payload is no such message or the detector refuses it; the next one may be better.
-    pub fn objects(
+    pub fn detect(
         &mut self,
         data_type: DataType,
         payload: Bytes,
         timeline: &mut Timeline,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<Found, Fault> {
         let clock = self.clock;
         let cloud = match data_type {
             DataType::Scan => {
@@ -87,8 +90,9 @@ impl Perception {
         timeline.set(Point::DetectorIn, clock.now());
         let detections = self.detector.detect(&cloud)?;
         timeline.set(Point::DetectorOut, clock.now());
-
-        timeline.set(Point::AnswerIn, clock.now());
-        Ok(to_detection_array(cloud.header, &detections).encode())
+        Ok(Found {
+            header: cloud.header,
+            detections,
+        })
     }
 }

@@ -417,13 +417,17 @@ pub(crate) fn flags_of_quality(quality: &QualityArgs) -> Vec<String> {
 }
 
 pub(crate) fn flags_of_detection(detection: &DetectionArgs) -> Vec<String> {
-    vec![
+    let mut flags = vec![
         format!("--detector={}", detection.detector),
         format!("--threads={}", detection.threads),
         format!("--max-age={}", detection.max_age),
         format!("--convention={}", name(detection.convention)),
         format!("--edge-clock-offset={}", detection.edge_clock_offset),
-    ]
+        format!("--objects-format={}", name(detection.lists.objects_format)),
+    ];
+    flags.extend(detection.lists.track.then(|| "--track".to_owned()));
+    flags.extend(detection.lists.markers.then(|| "--markers".to_owned()));
+    flags
 }
 
 /// How a value is written on the command line.
@@ -446,7 +450,7 @@ mod tests {
                     --seed 9 --qos exactly-once --queue 3 --prefix veh1 --detector fixed-delay:10ms \
                     --threads 1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap \
                     --deadline 1s500ms --misses 4 --recoveries 6 --local-detector fixed-delay:5ms \
-                    --publish-selected";
+                    --publish-selected --objects-format object-list --track --markers";
         let run = Cli::parse_from(line.split_whitespace()).run;
         let mut flags = vec!["roundtrip".to_owned(), "vehicle".to_owned()];
         flags.extend(flags_of_load(&run.load));

@@ -15,7 +15,9 @@ use transport_api::{PeerId, Qos, TransportConfig};
 use vehicle::{DataType, Feed};
 
 use crate::drill::DrillArgs;
+use crate::eval::EvalArgs;
 use crate::failure::Failure;
+use crate::lists::ListArgs;
 use crate::operation::OperationArgs;
 use crate::sensor::SensorArgs;
 use crate::supervision::SourceReport;
@@ -68,6 +70,8 @@ pub(crate) enum Command {
     Transports(FormatArgs),
     /// Look into recordings of sensors and convert them.
     Sensor(SensorArgs),
+    /// Score the detector against labels: streets of the generator or a recording.
+    Eval(EvalArgs),
     /// Show what this machine offers: brokers, routers, masters, namespaces, allocator settings.
     Doctor(FormatArgs),
 }
@@ -394,6 +398,9 @@ pub(crate) struct DetectionArgs {
     #[arg(long, value_enum, default_value_t = Angles::RosCompat, env = "ROUNDTRIP_CONVENTION")]
     pub(crate) convention: Angles,
 
+    #[command(flatten)]
+    pub(crate) lists: ListArgs,
+
     /// Nanoseconds added to the edge's clock, to check that no latency depends on it.
     #[arg(
         long,
@@ -496,7 +503,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 const SLOWEST: f64 = 0.01;
 const FASTEST: f64 = 10_000.0;
 
-fn threads(text: &str) -> Result<usize, String> {
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads) if (1..=lidar_detector::MAX_THREADS).contains(&threads) => Ok(threads),
         _ => Err(format!(
@@ -740,6 +747,7 @@ pub(crate) fn record(
         "threads": detection.threads,
         "max_age": detection.max_age.to_string(),
         "convention": format!("{:?}", detection.convention()),
+        "lists": detection.lists.settings(),
         "edge_clock_offset_ns": detection.edge_clock_offset,
         "operation": operation.record(),
     })

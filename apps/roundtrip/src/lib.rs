@@ -22,8 +22,10 @@ mod cli;
 mod doctor;
 mod drill;
 mod environment;
+mod eval;
 mod failure;
 mod file;
+mod lists;
 mod log;
 mod operation;
 mod outage;
@@ -91,6 +93,7 @@ fn run(registry: &Registry) -> Result<ExitCode, Failure> {
         Command::Transports(args) => transports::print(registry, args.json),
         Command::Doctor(args) => doctor::print(args.json),
         Command::Sensor(args) => sensor::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Run(args) => on_runtime(campaign::run(registry, args)),
         Command::Vehicle(args) => on_runtime(sides::vehicle(registry, args)),
         Command::Edge(args) => on_runtime(sides::edge(registry, args)),

@@ -260,10 +260,9 @@ pub(crate) fn notes(trial: &Trial) -> Vec<String> {
             operation.unwatched
         ));
     }
-    if trial.unseen_frames > 0 {
+    for unseen in trial.unseen_frames.iter().filter(|unseen| **unseen > 0) {
         notes.push(format!(
-            "{} frames were not shown or recorded: who looks on did not keep up",
-            trial.unseen_frames
+            "{unseen} frames were not shown or recorded: who looks on did not keep up"
         ));
     }
     notes

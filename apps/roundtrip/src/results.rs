@@ -215,7 +215,7 @@ impl Arm {
                 "lateness_ns": Summary::of(&outcome.lateness()),
             })),
             "operation": trial.map(operation::summary),
-            "unseen_frames": trial.map(|trial| trial.unseen_frames),
+            "unseen_frames": trial.map(|trial| &trial.unseen_frames),
             "publisher": trial.map(|trial| trial.publisher),
             "subscriber": trial.map(|trial| trial.subscriber),
             "stages_ns": stages,
@@ -446,7 +446,7 @@ mod tests {
             refused: 0,
             rejection: None,
             operation: Default::default(),
-            unseen_frames: 0,
+            unseen_frames: Vec::new(),
             publisher: Default::default(),
             subscriber: Default::default(),
         };

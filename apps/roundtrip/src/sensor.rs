@@ -126,7 +126,7 @@ fn convert(from: &str, to: &str, convention: Convention) -> Result<ExitCode, Fai
 }
 
 /// Goes over a source once.
-fn each_sweep(
+pub(crate) fn each_sweep(
     source: &str,
     mut visit: impl FnMut(&Sweep) -> Result<(), Failure>,
 ) -> Result<Statistics, Failure> {

@@ -190,7 +190,8 @@ async fn measure(
         clock: Clock::start(),
         limits: args.operation.limits(),
         selected: args.operation.publish_selected,
-        frames: None,
+        frames: Vec::new(),
+        lists: args.detection.lists.settings(),
     };
     let local = args.operation.perception(&args.detection, settings.clock)?;
     let record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
@@ -395,6 +396,7 @@ impl EdgeParts {
                 objects_qos: quality.objects(),
                 max_age: detection.max_age.limit(),
                 convention: detection.convention(),
+                lists: detection.lists.settings(),
                 clock: detection.edge_clock(),
             },
             detector: detection.detector()?,

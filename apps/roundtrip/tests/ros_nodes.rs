@@ -340,7 +340,7 @@ async fn clouds_of_a_foreign_node_are_answered(master: Kind) {
     let config = config.with_peer(PeerId::parse("witness").unwrap());
     let transport = backends::builtin().open(&config).await.unwrap();
     let filter = TopicFilter::parse("objects").unwrap();
-    let schema = exchange::objects_schema().unwrap();
+    let schema = exchange::ObjectsFormat::default().schema().unwrap();
     let mut answers = transport
         .subscriber(&filter, &schema, Qos::default())
         .await

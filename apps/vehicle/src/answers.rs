@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use exchange::unpack;
+use exchange::{ObjectsFormat, unpack};
 use latency_timeline::{Clock, Point, Timeline};
-use lidar_messages::Detection3DArray;
 use tokio::sync::watch;
 use transport_api::{
     Error, ErrorKind, Message, MessageId, Publisher, PublisherExt, Result, Sample, Sequence,
@@ -36,6 +35,7 @@ pub(crate) struct Answer {
 /// Receives answers and notes them by the sequence number of the scan they answer.
 pub(crate) struct Answers<'a> {
     subscriber: Box<dyn Subscriber>,
+    format: ObjectsFormat,
     source: u64,
     clock: Clock,
     progress: &'a dyn Fn(Progress),
@@ -66,12 +66,14 @@ pub(crate) struct EchoPoint {
 impl<'a> Answers<'a> {
     pub(crate) fn new(
         subscriber: Box<dyn Subscriber>,
+        format: ObjectsFormat,
         source: u64,
         clock: Clock,
         progress: &'a dyn Fn(Progress),
     ) -> Self {
         Self {
             subscriber,
+            format,
             source,
             clock,
             progress,
@@ -133,8 +135,8 @@ impl<'a> Answers<'a> {
         timeline.set(Point::ReplyIn, reply_in);
         let bytes = sample.payload.len();
         let list = sample.payload;
-        let objects = match Detection3DArray::decode(list.clone()) {
-            Ok(list) => list.detections.len(),
+        let objects = match self.format.count(list.clone()) {
+            Ok(objects) => objects,
             Err(error) => {
                 self.undecodable += 1;
                 if self.undecodable.is_power_of_two() {

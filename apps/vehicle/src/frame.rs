@@ -30,7 +30,7 @@ pub struct Frame {
 pub struct Objects {
     /// Who found them.
     pub source: Source,
-    /// Encoded `vision_msgs/Detection3DArray`.
+    /// Encoded as [`crate::Settings::lists`] says.
     pub list: Bytes,
     /// From T0 until the list was there.
     pub age: Duration,

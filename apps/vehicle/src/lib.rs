@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use exchange::{Outages, Topics};
 use latency_timeline::Clock;
-use perception::Perception;
+use perception::{ListSettings, Perception};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -47,6 +47,8 @@ use selection::Selection;
 pub struct Settings {
     /// Where scans go out and objects come in.
     pub topics: Topics,
+    /// As what the edge sends its lists and the vehicle makes its own; their markers are the edge's.
+    pub lists: ListSettings,
     /// Quality of service of scans.
     pub scan_qos: Qos,
     /// Quality of service of object lists.
@@ -68,9 +70,9 @@ pub struct Settings {
     /// Whether the lists that the vehicle acts on are published, on [`Topics::selected`].
     pub selected: bool,
     /// Where each frame of the schedule goes, warm-up included, once its object list is there or given
-    /// up: for viewers and recorders. What does not fit is dropped and counted
+    /// up: to each viewer and recorder. What does not fit is dropped and counted
     /// ([`Trial::unseen_frames`]), so nobody who looks on can hold up the vehicle.
-    pub frames: Option<mpsc::Sender<Frame>>,
+    pub frames: Vec<mpsc::Sender<Frame>>,
 }
 
 /// How far a trial is.
@@ -135,7 +137,11 @@ pub async fn drive(
     };
     let objects = TopicFilter::from(&settings.topics.objects);
     let subscriber = transport
-        .subscriber(&objects, &exchange::objects_schema()?, settings.objects_qos)
+        .subscriber(
+            &objects,
+            &settings.lists.format.schema()?,
+            settings.objects_qos,
+        )
         .await?;
     let publisher: Arc<dyn Publisher> = Arc::from(
         transport
@@ -144,13 +150,19 @@ pub async fn drive(
     );
     let mut sequence = Sequence::random();
     let total = settings.warmup.saturating_add(settings.samples);
-    let mut answers = Answers::new(subscriber, sequence.source(), settings.clock, &progress);
+    let mut answers = Answers::new(
+        subscriber,
+        settings.lists.format,
+        sequence.source(),
+        settings.clock,
+        &progress,
+    );
     let selected = match settings.selected {
         true => Some(Selected {
             publisher: transport
                 .publisher(
                     &settings.topics.selected,
-                    &exchange::objects_schema()?,
+                    &settings.lists.format.schema()?,
                     exchange::freshest(),
                 )
                 .await?,
@@ -164,12 +176,14 @@ pub async fn drive(
         data_type: feed.data_type(),
         viewers: settings.frames.clone(),
         selected,
-        unseen: 0,
+        unseen: vec![0; settings.frames.len()],
     };
     let detector = local.as_ref().map(|local| local.detector().to_owned());
     let selection = Selection::new(settings.limits, detector, outlet, total as usize);
     let local = match local {
-        Some(local) => Some(Local::start(local, feed.data_type(), feed.encode(0, 0)).await?),
+        Some(local) => {
+            Some(Local::start(local, settings.lists, feed.data_type(), feed.encode(0, 0)).await?)
+        }
         None => None,
     };
     let (mut lookout, offers) = Lookout::new(selection, local, settings.clock);

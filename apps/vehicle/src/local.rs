@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use bytes::Bytes;
 use exchange::DataType;
 use latency_timeline::Timeline;
-use perception::{Fault, Perception};
+use perception::{Fault, ListSettings, Lister, Perception};
 use tokio::sync::{mpsc, oneshot};
 use transport_api::{Error, ErrorKind, Result};
 
@@ -39,18 +39,20 @@ impl Local {
     /// The thread could not be started, or the detector panicked.
     pub(crate) async fn start(
         mut perception: Perception,
+        lists: ListSettings,
         data_type: DataType,
         sample: Bytes,
     ) -> Result<Self> {
+        let lister = Lister::new(lists, FIRST_IDENTITY);
         // One each: the next job is handed over only after the result of the last one was taken.
         let (jobs, todo) = sync_channel(1);
         let (done, results) = mpsc::channel(1);
         let (warm, warmed) = oneshot::channel();
         let work = move || {
             // Its result, and even its failure, mean nothing: it only fills buffers and caches.
-            let _ = perception.objects(data_type, sample, &mut Timeline::default());
+            let _ = perception.detect(data_type, sample, &mut Timeline::default());
             let _ = warm.send(());
-            work(perception, data_type, &todo, &done);
+            work(perception, lister, data_type, &todo, &done);
         };
         std::thread::Builder::new()
             .name("local".to_owned())
@@ -87,14 +89,19 @@ impl Local {
     }
 }
 
+/// Identities of the vehicle's own lists: far from those of any edge, which count from 1.
+const FIRST_IDENTITY: u64 = 1 << 32;
+
 fn work(
     mut perception: Perception,
+    mut lister: Lister,
     data_type: DataType,
     todo: &Receiver<Job>,
     done: &mpsc::Sender<Done>,
 ) {
     for Job { seq, payload } in todo {
-        let list = perception.objects(data_type, payload, &mut Timeline::default());
+        let found = perception.detect(data_type, payload, &mut Timeline::default());
+        let list = found.map(|found| lister.list(&found));
         if done.blocking_send(Done { seq, list }).is_err() {
             // The trial is over.
             return;

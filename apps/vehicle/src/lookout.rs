@@ -77,7 +77,7 @@ impl Lookout {
     }
 
     /// The end, as of [`Selection::end`].
-    pub(crate) fn end(self) -> (Vec<(u64, Listed)>, Operation, u64) {
+    pub(crate) fn end(self) -> (Vec<(u64, Listed)>, Operation, Vec<u64>) {
         self.selection.end()
     }
 

@@ -12,10 +12,10 @@ use crate::selection::{Found, Offer};
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) data_type: DataType,
-    pub(crate) viewers: Option<mpsc::Sender<Frame>>,
+    pub(crate) viewers: Vec<mpsc::Sender<Frame>>,
     pub(crate) selected: Option<Selected>,
-    /// Frames that the viewers had no room for.
-    pub(crate) unseen: u64,
+    /// Frames that each of them had no room for.
+    pub(crate) unseen: Vec<u64>,
 }
 
 /// Publishes the lists that the vehicle acts on.
@@ -31,7 +31,7 @@ pub(crate) struct Selected {
 impl Outlet {
     /// Whether somebody wants to see what was sent.
     pub(crate) fn takes_payload(&self) -> bool {
-        self.viewers.is_some()
+        !self.viewers.is_empty()
     }
 
     /// A frame has its list, or was given up.
@@ -39,9 +39,9 @@ impl Outlet {
         if let (Some(selected), Some(found)) = (&mut self.selected, &found) {
             selected.publish(&offer, found);
         }
-        let Some(viewers) = &self.viewers else {
+        if self.viewers.is_empty() {
             return;
-        };
+        }
         let frame = Frame {
             seq: offer.seq,
             start_ns: offer.timeline.get(Point::Start).unwrap_or(0),
@@ -54,8 +54,10 @@ impl Outlet {
             }),
             timeline: offer.timeline,
         };
-        if viewers.try_send(frame).is_err() {
-            self.unseen += 1;
+        for (viewer, unseen) in self.viewers.iter().zip(&mut self.unseen) {
+            if viewer.try_send(frame.clone()).is_err() {
+                *unseen += 1;
+            }
         }
     }
 

@@ -74,8 +74,9 @@ pub struct Trial {
     pub rejection: Option<String>,
     /// How the vehicle stayed operational.
     pub operation: Operation,
-    /// Frames that viewers and recorders had no room for ([`crate::Settings::frames`]).
-    pub unseen_frames: u64,
+    /// Frames that each viewer or recorder had no room for, in the order of
+    /// [`crate::Settings::frames`].
+    pub unseen_frames: Vec<u64>,
     /// The publisher of scans.
     pub publisher: PublisherCounters,
     /// The subscriber of object lists.
@@ -335,7 +336,7 @@ mod tests {
             refused: 0,
             rejection: None,
             operation: Operation::default(),
-            unseen_frames: 0,
+            unseen_frames: Vec::new(),
             publisher: PublisherCounters::default(),
             subscriber: SubscriberCounters::default(),
         };

@@ -244,8 +244,8 @@ impl Selection {
     }
 
     /// The trial is over: what still waits is given up. Returns what each frame got, by number, how that
-    /// came, and how many frames the viewers had no room for.
-    pub(crate) fn end(mut self) -> (Vec<(u64, Listed)>, Operation, u64) {
+    /// came, and how many frames each of the viewers had no room for.
+    pub(crate) fn end(mut self) -> (Vec<(u64, Listed)>, Operation, Vec<u64>) {
         for waiting in std::mem::take(&mut self.waiting) {
             self.outlet.tell(waiting.offer, None);
         }
@@ -358,9 +358,9 @@ mod tests {
     fn selection(limits: Limits, local: bool) -> Selection {
         let outlet = Outlet {
             data_type: DataType::Scan,
-            viewers: None,
+            viewers: Vec::new(),
             selected: None,
-            unseen: 0,
+            unseen: Vec::new(),
         };
         Selection::new(limits, local.then(|| "test".to_owned()), outlet, 0)
     }

@@ -52,7 +52,7 @@ async fn silent_for_a_second(local: Option<Perception>, selected: bool) -> (Tria
     };
     let edge = PlayedEdge::start(&factory, &config, play).await;
     let filter = TopicFilter::from(&Topics::below("").unwrap().selected);
-    let schema = exchange::objects_schema().unwrap();
+    let schema = exchange::ObjectsFormat::default().schema().unwrap();
     let qos = Qos::default().with_depth(100);
     let mut acting = edge
         .transport
@@ -182,7 +182,7 @@ async fn a_transport_that_is_gone_leaves_the_vehicle_its_own_lists() {
         }
     });
     let settings = Settings {
-        frames: Some(frames),
+        frames: vec![frames],
         ..settings(40, 20.0)
     };
     let trial = drive(&here, settings, Some(fixed())).await;

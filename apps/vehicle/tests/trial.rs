@@ -209,7 +209,7 @@ async fn a_transport_that_ends_keeps_what_was_measured() {
         .subscriber(&filter, &schema, Qos::default())
         .await
         .unwrap();
-    let schema = exchange::objects_schema().unwrap();
+    let schema = exchange::ObjectsFormat::default().schema().unwrap();
     let objects = there
         .publisher(&topics.objects, &schema, Qos::default())
         .await
@@ -303,7 +303,7 @@ async fn viewers_see_every_frame_with_its_list_and_what_does_not_fit_is_counted(
     let here = factory.open(&config).await.unwrap();
     let (frames, mut seen) = tokio::sync::mpsc::channel(4);
     let settings = Settings {
-        frames: Some(frames),
+        frames: vec![frames],
         ..settings(6, 100.0)
     };
     let trial = drive_with(&here, settings).await;
@@ -322,5 +322,5 @@ async fn viewers_see_every_frame_with_its_list_and_what_does_not_fit_is_counted(
         numbers.push(n);
     }
     assert_eq!(numbers, [0, 1, 2, 3]);
-    assert_eq!(trial.unseen_frames, 2);
+    assert_eq!(trial.unseen_frames, [2]);
 }

@@ -112,11 +112,16 @@ struct Beam {
 impl Simulator {
     /// Builds the street of `config.seed`.
     pub fn new(config: SimulatorConfig) -> Self {
+        Self::within(Street::default().build(config.seed), config)
+    }
+
+    /// In a scene of its own; the seed is that of the noise alone.
+    pub fn within(scene: Scene, config: SimulatorConfig) -> Self {
         let turn_seconds = 60.0 / config.rpm;
         let geometry = config.model.geometry();
         let step = geometry.block_nanos as f64 * 1e-9 / turn_seconds * f64::from(FULL_TURN);
         Self {
-            scene: Street::default().build(config.seed),
+            scene,
             turns: TurnAssembler::new(0),
             random: Random::new(config.seed),
             range_noise: config.range_noise,

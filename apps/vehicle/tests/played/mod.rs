@@ -90,7 +90,7 @@ impl PlayedEdge {
             .subscriber(&filter, &schema, Qos::default())
             .await
             .unwrap();
-        let schema = exchange::objects_schema().unwrap();
+        let schema = exchange::ObjectsFormat::default().schema().unwrap();
         let objects = transport
             .publisher(&topics.objects, &schema, Qos::default())
             .await
@@ -132,6 +132,7 @@ pub(crate) fn settings(samples: u64, rate: f64) -> Settings {
         clock: Clock::start(),
         limits: Limits::default(),
         selected: false,
-        frames: None,
+        frames: Vec::new(),
+        lists: Default::default(),
     }
 }
