@@ -40,6 +40,13 @@ impl Time {
         u64::from(self.secs) * NANOS_PER_SEC + u64::from(self.nsecs)
     }
 
+    pub(crate) fn read(reader: &mut Reader, field: &'static str) -> Result<Self, DecodeError> {
+        Ok(Self {
+            secs: reader.u32(field)?,
+            nsecs: reader.u32(field)?,
+        })
+    }
+
     pub(crate) fn from_le_bytes(bytes: [u8; Self::LEN]) -> Self {
         let [s0, s1, s2, s3, n0, n1, n2, n3] = bytes;
         Self {
@@ -96,11 +103,11 @@ impl Header {
 
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self {
-            seq: reader.u32("header.seq")?,
-            stamp: Time {
-                secs: reader.u32("header.stamp")?,
-                nsecs: reader.u32("header.stamp")?,
+            seq: match reader.is_cdr() {
+                true => 0,
+                false => reader.u32("header.seq")?,
             },
+            stamp: Time::read(reader, "header.stamp")?,
             frame_id: reader.text("header.frame_id")?,
         })
     }

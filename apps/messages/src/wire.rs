@@ -1,4 +1,5 @@
-//! Little-endian fields without padding; a sequence or string is a `u32` count and its elements.
+//! Fields as ROS 1 has them, little-endian and without padding, or as ROS 2 has them: CDR, in which
+//! values are aligned to their size. A sequence or string is a `u32` count and its elements.
 
 use bytes::{Buf, BufMut, Bytes};
 
@@ -8,14 +9,49 @@ use crate::{DecodeError, Fault, Text};
 pub(crate) struct Reader {
     message: &'static str,
     rest: Bytes,
+    encoding: Encoding,
+}
+
+/// How a message is encoded.
+#[derive(Clone, Copy)]
+enum Encoding {
+    Ros1,
+    /// With the bytes of the whole message, from whose start alignment counts.
+    Cdr {
+        len: usize,
+        big_endian: bool,
+    },
 }
 
 impl Reader {
+    /// Reads what ROS 1 has encoded.
     pub(crate) fn new(message: &'static str, bytes: Bytes) -> Self {
         Self {
             message,
             rest: bytes,
+            encoding: Encoding::Ros1,
         }
+    }
+
+    /// Reads what ROS 2 has encoded; the first four bytes say how.
+    pub(crate) fn cdr(message: &'static str, bytes: Bytes) -> Result<Self, DecodeError> {
+        let mut reader = Self::new(message, bytes);
+        let [high, low, _, _] = reader.array("encapsulation")?;
+        let big_endian = match u16::from_be_bytes([high, low]) {
+            0 => true,
+            1 => false,
+            kind => return Err(reader.error("encapsulation", Fault::Encapsulation { kind })),
+        };
+        reader.encoding = Encoding::Cdr {
+            len: reader.rest.len(),
+            big_endian,
+        };
+        Ok(reader)
+    }
+
+    /// Whether ROS 2 has encoded it, whose headers have no number and whose strings end with a zero.
+    pub(crate) fn is_cdr(&self) -> bool {
+        matches!(self.encoding, Encoding::Cdr { .. })
     }
 
     pub(crate) fn error(&self, field: &'static str, fault: Fault) -> DecodeError {
@@ -34,14 +70,37 @@ impl Reader {
         Err(self.error(field, Fault::Short { needed, left }))
     }
 
+    /// The next `N` bytes.
+    pub(crate) fn array<const N: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<[u8; N], DecodeError> {
+        self.need(field, N)?;
+        let mut array = [0; N];
+        self.rest.copy_to_slice(&mut array);
+        Ok(array)
+    }
+
+    /// The next number of `N` bytes, in little-endian order.
+    fn number<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
+        let Encoding::Cdr { len, big_endian } = self.encoding else {
+            return self.array(field);
+        };
+        let before = len - self.rest.len();
+        self.slice(field, before.next_multiple_of(N) - before)?;
+        let mut array = self.array(field)?;
+        if big_endian {
+            array.reverse();
+        }
+        Ok(array)
+    }
+
     pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
-        self.need(field, 1)?;
-        Ok(self.rest.get_u8())
+        self.array(field).map(u8::from_le_bytes)
     }
 
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
-        self.need(field, 4)?;
-        Ok(self.rest.get_u32_le())
+        self.number(field).map(u32::from_le_bytes)
     }
 
     pub(crate) fn i32(&mut self, field: &'static str) -> Result<i32, DecodeError> {
@@ -55,16 +114,18 @@ impl Reader {
     }
 
     pub(crate) fn i64(&mut self, field: &'static str) -> Result<i64, DecodeError> {
-        self.need(field, 8)?;
-        Ok(self.rest.get_i64_le())
+        self.number(field).map(i64::from_le_bytes)
     }
 
     pub(crate) fn f64s<const N: usize>(
         &mut self,
         field: &'static str,
     ) -> Result<[f64; N], DecodeError> {
-        self.need(field, 8 * N)?;
-        Ok(std::array::from_fn(|_| self.rest.get_f64_le()))
+        let mut values = [0.0; N];
+        for value in &mut values {
+            *value = self.number(field).map(f64::from_le_bytes)?;
+        }
+        Ok(values)
     }
 
     /// The count of a sequence whose elements take at least `each` bytes; it fits the message.
@@ -100,7 +161,10 @@ impl Reader {
 
     pub(crate) fn text(&mut self, field: &'static str) -> Result<Text, DecodeError> {
         let len = self.count(field, 1)?;
-        let bytes = self.slice(field, len)?;
+        let mut bytes = self.slice(field, len)?;
+        if self.is_cdr() && bytes.last() == Some(&0) {
+            bytes.truncate(len - 1);
+        }
         Text::new(bytes).map_err(|at| self.error(field, Fault::Text { at }))
     }
 

@@ -30,6 +30,7 @@ mod solid;
 mod street;
 
 pub use profile::Profile;
+pub use random::Random;
 pub use road_user::Class;
 pub use scene::{Hit, MAX_RANGE, Scene, TruthBox};
 pub use street::Street;

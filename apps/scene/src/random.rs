@@ -4,21 +4,23 @@ use crate::elementary::ln;
 ///
 /// Integer arithmetic only, so a seed gives the same numbers on every platform and release.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The numbers of `seed`.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    /// The next number; all 64 bits are uniform.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// Uniform in `[0, 1)`.
     pub(crate) fn unit(&mut self) -> f32 {
-        unit(self.next())
+        unit(self.bits())
     }
 
     /// Uniform in `[low, high)`.
@@ -30,9 +32,9 @@ impl Random {
         self.unit() < probability
     }
 
-    /// Uniform in `0..count`.
-    pub(crate) fn below(&mut self, count: u32) -> u32 {
-        (((self.next() >> 32) * u64::from(count)) >> 32) as u32
+    /// Uniform in `0..count`; 0 if that is 0.
+    pub fn below(&mut self, count: u32) -> u32 {
+        (((self.bits() >> 32) * u64::from(count)) >> 32) as u32
     }
 
     /// `-1` or `1`.
@@ -92,8 +94,8 @@ mod tests {
     #[test]
     fn first_numbers_match_the_published_generator() {
         let mut random = Random::new(1_234_567);
-        assert_eq!(random.next(), 6_457_827_717_110_365_317);
-        assert_eq!(random.next(), 3_203_168_211_198_807_973);
+        assert_eq!(random.bits(), 6_457_827_717_110_365_317);
+        assert_eq!(random.bits(), 3_203_168_211_198_807_973);
     }
 
     #[test]
