@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bytes::BytesMut;
-use lidar_messages::{Detection3D, Detection3DArray, ObjectHypothesisWithPose};
+use lidar_messages::{Detection3D, Detection3DArray, ObjectHypothesisWithPose, VelodyneScan};
 use lidar_sensor::source::SourceSpec;
-use lidar_sensor::{Convention, Converter, downsample, write_pcd};
+use lidar_sensor::{Convention, Converter, downsample, write_kitti, write_pcd};
 use roundtrip_fuzz as _;
 use transport_api::envelope::Encoder;
 use transport_api::{Metadata, Schema, Sequence, Stamp, StampPoint, Stamps};
@@ -118,6 +118,40 @@ fn write_all(folder: &Path) -> Result<()> {
         capture.extend_from_slice(&frame);
     }
     seed("capture", "ethernet", &capture)?;
+    let frames = few.packets.iter().take(2);
+    let frames: Vec<_> = frames.map(|packet| udp_frame(packet.data)).collect();
+    seed("capture", "pcapng", &pcapng(&frames))?;
+
+    seed("kitti", "few", &write_kitti(&converter.convert(&few)?)?)?;
+    seed("kitti", "empty", &[])?;
+    seed("bag", "ros1", &bag(&downsample(&turn, 1, 1)?.encode()))?;
+    for (name, bytes) in [
+        (
+            "lz4",
+            &include_bytes!("../../apps/sensor/tests/oracle/ros1-lz4.mcap")[..],
+        ),
+        (
+            "plain",
+            include_bytes!("../../apps/sensor/tests/oracle/ros2-plain.mcap"),
+        ),
+        (
+            "zstd",
+            include_bytes!("../../apps/sensor/tests/oracle/ros2-zstd.mcap"),
+        ),
+    ] {
+        seed("bag", name, bytes)?;
+    }
+    // Two turns of a packet each 3 degrees, in either mode, with one lost and one late.
+    for mode in 0..3_u8 {
+        let mut told = vec![0, 0];
+        for n in (0..240_u32).map(|n| if n == 100 { 99 } else { n + u32::from(n > 150) }) {
+            told.extend_from_slice(&((n * 300 % 36_000) as u16).to_le_bytes());
+            told.extend_from_slice(&[25, 0]);
+            told.extend_from_slice(&(n * 664).to_le_bytes());
+            told.extend_from_slice(&[mode, n as u8, 1, 0]);
+        }
+        seed("turns", &mode.to_string(), &told)?;
+    }
 
     for (number, text) in [
         "mqtt://user:secret@host:1883?client_id=a&keep_alive=5s",
@@ -136,6 +170,71 @@ fn write_all(folder: &Path) -> Result<()> {
         seed("settings", &number.to_string(), text.as_bytes())?;
     }
     Ok(())
+}
+
+/// Frames of Ethernet in a section with one interface.
+fn pcapng(frames: &[Vec<u8>]) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let padding = vec![0; body.len().next_multiple_of(4) - body.len()];
+        let len = (12 + body.len() + padding.len()) as u32;
+        let [kind, len] = [kind, len].map(u32::to_le_bytes);
+        [&kind[..], &len, body, &padding, &len].concat()
+    };
+    let mut section = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+    section.extend_from_slice(&[0xff; 8]);
+    let mut file = block(0x0a0d_0d0a, &section);
+    file.extend(block(1, &[1, 0, 0, 0, 0, 0, 0, 0]));
+    for frame in frames {
+        let len = (frame.len() as u32).to_le_bytes();
+        file.extend(block(6, &[&[0; 12][..], &len, &len, frame].concat()));
+    }
+    file
+}
+
+/// A bag of ROS 1 with a message in a chunk that is not packed.
+fn bag(message: &[u8]) -> Vec<u8> {
+    let field = |name: &str, value: &[u8]| {
+        let len = (name.len() + 1 + value.len()) as u32;
+        [&len.to_le_bytes(), name.as_bytes(), b"=", value].concat()
+    };
+    let record = |header: &[Vec<u8>], data: &[u8]| {
+        let header = header.concat();
+        let [header_len, len] = [header.len(), data.len()].map(|len| (len as u32).to_le_bytes());
+        [&header_len[..], &header, &len, data].concat()
+    };
+    let number = [0; 4];
+    let kind = VelodyneScan::TYPE;
+    let connection = record(
+        &[
+            field("op", &[7]),
+            field("conn", &number),
+            field("topic", b"/velodyne_packets"),
+        ],
+        &[
+            field("type", kind.name.as_bytes()),
+            field("md5sum", kind.md5.as_bytes()),
+        ]
+        .concat(),
+    );
+    let message = record(
+        &[
+            field("op", &[2]),
+            field("conn", &number),
+            field("time", &[0; 8]),
+        ],
+        message,
+    );
+    let records = [connection, message].concat();
+    let chunk = record(
+        &[
+            field("op", &[5]),
+            field("compression", b"none"),
+            field("size", &(records.len() as u32).to_le_bytes()),
+        ],
+        &records,
+    );
+    let header = record(&[field("op", &[3])], &[b' '; 20]);
+    [&b"#ROSBAG V2.0\n"[..], &header, &chunk].concat()
 }
 
 /// A datagram to the sensor's port in IPv4 on Ethernet.

@@ -1,5 +1,5 @@
-//! A turn from message to cloud for every model, 57,984 slots of a VLP-32C beside the crate
-//! `velodyne-lidar`.
+//! A turn from message to cloud for every model and return mode, clouds of every layout read, and
+//! 57,984 slots of a VLP-32C beside the crate `velodyne-lidar`.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
-use lidar_messages::{Header, Packets, Time, VelodyneScan};
+use lidar_messages::{Datatype, Header, Packets, PointCloud2, PointField, Time, VelodyneScan};
 use lidar_sensor::{
     Block, Convention, Converter, Model, Packet, Return, ReturnMode, downsample,
     source::{Simulator, SimulatorConfig, Synthetic},
@@ -107,7 +107,7 @@ fn conversion(criterion: &mut Criterion) {
 fn models(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("models");
     for model in Model::ALL {
-        for mode in [ReturnMode::Strongest, ReturnMode::Dual] {
+        for mode in [ReturnMode::Strongest, ReturnMode::Last, ReturnMode::Dual] {
             let scan = with_mode(&turn(model, 85), mode);
             let name =
                 |what: &str| BenchmarkId::new(format!("{what} {model}"), format!("{mode:?}"));
@@ -132,6 +132,79 @@ fn models(criterion: &mut Criterion) {
                 });
             });
         }
+    }
+    group.finish();
+}
+
+/// Points a second out of clouds as they come from here and from elsewhere.
+fn layouts(criterion: &mut Criterion) {
+    const POINTS: u32 = 49_016;
+    let mut group = criterion.benchmark_group("read");
+    group.throughput(Throughput::Elements(u64::from(POINTS)));
+    let (single, double) = (Datatype::Float32, Datatype::Float64);
+    for (name, xyz, intensity, point_step, is_bigendian) in [
+        (
+            "x y z intensity ring time",
+            single,
+            Some((12, single)),
+            22,
+            false,
+        ),
+        (
+            "x y z intensity, as KITTI",
+            single,
+            Some((12, single)),
+            16,
+            false,
+        ),
+        ("x y z", single, None, 12, false),
+        ("x y z, padded to 32 bytes", single, None, 32, false),
+        (
+            "x y z intensity of one byte",
+            single,
+            Some((12, Datatype::Uint8)),
+            13,
+            false,
+        ),
+        ("x y z of double precision", double, None, 24, false),
+        (
+            "x y z intensity, big-endian",
+            single,
+            Some((12, single)),
+            16,
+            true,
+        ),
+    ] {
+        let field = |name: &str, offset, datatype| PointField {
+            name: name.into(),
+            offset,
+            datatype,
+            count: 1,
+        };
+        let size = if xyz == double { 8 } else { 4 };
+        let mut fields = vec![
+            field("x", 0, xyz),
+            field("y", size, xyz),
+            field("z", 2 * size, xyz),
+        ];
+        fields.extend(intensity.map(|(offset, kind)| field("intensity", offset, kind)));
+        let row_step = POINTS * point_step;
+        let cloud = PointCloud2 {
+            height: 1,
+            width: POINTS,
+            fields,
+            is_bigendian,
+            point_step,
+            row_step,
+            data: vec![7; row_step as usize].into(),
+            ..PointCloud2::default()
+        };
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let points = black_box(&cloud).points().unwrap();
+                points.fold(0.0, |sum, point| sum + point.x + point.y + point.z)
+            });
+        });
     }
     group.finish();
 }
@@ -175,7 +248,7 @@ fn simulation(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, conversion, models, reduction, simulation);
+criterion_group!(benches, conversion, models, layouts, reduction, simulation);
 
 /// Milliseconds from message to cloud that a full scan may take.
 const GOAL_MS: f64 = 0.5;

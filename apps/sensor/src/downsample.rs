@@ -1,7 +1,6 @@
 use lidar_messages::{Packets, VelodyneScan};
+use lidar_scene::Random;
 use thiserror::Error;
-
-use crate::random::Random;
 
 /// More than all of a scan was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -30,13 +29,14 @@ pub fn downsample(
     if percent == 100 {
         return Ok(scan.clone());
     }
-    let mut left = scan.packets.len();
-    let mut wanted = (left * usize::from(percent) + 50) / 100;
+    // A message has fewer than 2^32 bytes.
+    let mut left = scan.packets.len() as u32;
+    let mut wanted = ((u64::from(left) * u64::from(percent) + 50) / 100) as u32;
     let mut random = Random::new(seed);
-    let mut kept = Packets::builder(wanted);
+    let mut kept = Packets::builder(wanted as usize);
     for packet in scan.packets.iter() {
         // Of the packets left, each is as likely to be among those still wanted.
-        if random.below(left as u64) < wanted as u64 {
+        if random.below(left) < wanted {
             kept.push(packet.stamp, packet.data);
             wanted -= 1;
         }

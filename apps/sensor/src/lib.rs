@@ -23,10 +23,10 @@ mod continuity;
 mod convert;
 mod downsample;
 mod frame;
+mod kitti;
 mod model;
 mod packet;
 mod pcd;
-mod random;
 mod sink;
 mod socket;
 pub mod source;
@@ -37,6 +37,7 @@ pub use capture::{Capture, CaptureError, Frame};
 pub use convert::{Convention, ConvertError, Converter, EqualPairs, Layout, POINT_STEP, Point};
 pub use downsample::{PercentError, downsample};
 pub use frame::Content;
+pub use kitti::{KittiError, read_kitti, write_kitti};
 pub use model::{Geometry, Model, ModelError};
 pub use packet::{
     BLOCKS, Block, DATA_PORT, FULL_TURN, PACKET_LEN, POSITION_PACKET_LEN, POSITION_PORT, Packet,

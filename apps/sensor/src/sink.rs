@@ -1,15 +1,18 @@
 use std::{
-    fs::{self, File},
+    fs::{self, Permissions},
     io::{self, BufWriter, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
-use lidar_messages::{CloudPoint, LayoutError, PointCloud2, VelodyneScan};
+use lidar_messages::{LayoutError, VelodyneScan};
+use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
 
 use crate::{
     convert::{Convention, ConvertError, Converter},
+    kitti::write_kitti,
     packet::{DATA_PORT, PACKET_LEN},
     pcd::write_pcd,
     source::{CloudFormat, Sweep},
@@ -47,7 +50,8 @@ pub struct SinkSpecError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// The file or folder cannot be made or written. What is there is never overwritten.
+    /// The file or folder cannot be made or written. What is there is never overwritten, and a folder
+    /// has to be empty.
     #[error("cannot write {}: {reason}", path.display())]
     Io {
         /// The file or folder.
@@ -71,6 +75,9 @@ pub enum SinkError {
 /// A capture has nanoseconds, and a frame for each packet as a sensor with factory settings
 /// broadcasts it. Files of clouds are numbered from `000000`; scans are converted for them.
 /// Intensities are written as they are: 0 to 255 for a Velodyne, where KITTI has 0 to 1.
+///
+/// All is written beside its place and only moved there at the end: what was not finished leaves
+/// nothing behind.
 #[derive(Debug)]
 pub struct Sink {
     path: PathBuf,
@@ -79,8 +86,9 @@ pub struct Sink {
 
 #[derive(Debug)]
 enum Target {
-    Packets(BufWriter<File>),
+    Packets(BufWriter<NamedTempFile>),
     Clouds {
+        folder: TempDir,
         format: CloudFormat,
         converter: Converter,
         next: u64,
@@ -116,39 +124,53 @@ impl FromStr for SinkSpec {
 }
 
 impl SinkSpec {
-    /// Makes the file, or the folder if it is not there. Scans that become clouds are converted by
-    /// `convention`.
+    /// Begins a file or a folder. Scans that become clouds are converted by `convention`.
     ///
     /// # Errors
     ///
-    /// If that fails, or the file is there already.
+    /// If nothing can be written there, the file is there already, or the folder holds something.
     pub fn create(&self, convention: Convention) -> Result<Sink, SinkError> {
-        let (path, target) = match self {
-            Self::Packets { path } => (path, create(path).map(Target::Packets)),
-            Self::Clouds { path, format } => {
-                let made = fs::create_dir_all(path);
-                let clouds = |()| Target::Clouds {
-                    format: *format,
-                    converter: Converter::new(convention),
-                    next: 0,
-                };
-                (path, made.map(clouds))
-            }
+        let path = match self {
+            Self::Packets { path } | Self::Clouds { path, .. } => path,
         };
-        let target = target.map_err(|reason| failed(path, reason))?;
-        let mut sink = Sink {
+        let target = match self {
+            Self::Packets { .. } => begin_capture(path),
+            Self::Clouds { format, .. } => begin_folder(path).map(|folder| Target::Clouds {
+                folder,
+                format: *format,
+                converter: Converter::new(convention),
+                next: 0,
+            }),
+        };
+        Ok(Sink {
             path: path.clone(),
-            target,
-        };
-        if let Target::Packets(file) = &mut sink.target {
-            // Magic of nanoseconds, version, zone, accuracy, longest frame, Ethernet.
-            let words = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 1_u32];
-            let header = words.map(u32::to_le_bytes);
-            let written = file.write_all(header.as_flattened());
-            written.map_err(|reason| failed(path, reason))?;
-        }
-        Ok(sink)
+            target: target.map_err(|reason| failed(path, reason))?,
+        })
     }
+}
+
+fn begin_capture(path: &Path) -> io::Result<Target> {
+    if path.exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let (folder, builder) = beside(path, 0o666);
+    let mut file = BufWriter::new(builder.tempfile_in(folder)?);
+    // Magic of nanoseconds, version, zone, accuracy, longest frame, Ethernet.
+    let words = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 1_u32];
+    file.write_all(words.map(u32::to_le_bytes).as_flattened())?;
+    Ok(Target::Packets(file))
+}
+
+fn begin_folder(path: &Path) -> io::Result<TempDir> {
+    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => {}
+        Ok(false) => return Err(io::ErrorKind::DirectoryNotEmpty.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let (folder, builder) = beside(path, 0o777);
+    fs::create_dir_all(folder)?;
+    builder.tempdir_in(folder)
 }
 
 impl Sink {
@@ -167,6 +189,7 @@ impl Sink {
             (Target::Packets(_), Sweep::Cloud(_)) => Err(SinkError::NoPackets),
             (
                 Target::Clouds {
+                    folder,
                     format,
                     converter,
                     next,
@@ -183,29 +206,41 @@ impl Sink {
                 };
                 let (ending, bytes) = match format {
                     CloudFormat::Pcd => ("pcd", write_pcd(cloud)?),
-                    CloudFormat::Kitti => ("bin", kitti(cloud)?),
+                    CloudFormat::Kitti => ("bin", write_kitti(cloud)?),
                 };
-                let path = self.path.join(format!("{next:06}.{ending}"));
+                let name = format!("{next:06}.{ending}");
                 *next += 1;
-                let written = create(&path).and_then(|mut file| {
-                    file.write_all(&bytes)?;
-                    file.flush()
-                });
-                written.map_err(|reason| failed(&path, reason))
+                fs::write(folder.path().join(&name), bytes)
+                    .map_err(|reason| failed(&self.path.join(name), reason))
             }
         }
     }
 
-    /// Writes what is held back.
+    /// Moves what was written to its place.
     ///
     /// # Errors
     ///
-    /// If that fails.
+    /// If that fails, or something has come there meanwhile.
     pub fn finish(self) -> Result<(), SinkError> {
-        match self.target {
-            Target::Packets(mut file) => file.flush().map_err(|reason| failed(&self.path, reason)),
-            Target::Clouds { .. } => Ok(()),
-        }
+        let path = &self.path;
+        let finished = match self.target {
+            Target::Packets(file) => match file.into_inner() {
+                Ok(file) => file
+                    .persist_noclobber(path)
+                    .map(drop)
+                    .map_err(|error| error.error),
+                Err(error) => Err(error.into_error()),
+            },
+            // Replaces an empty folder and nothing else.
+            Target::Clouds { folder, .. } => match fs::rename(folder.path(), path) {
+                Ok(()) => {
+                    let _moved = folder.keep();
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
+        };
+        finished.map_err(|reason| failed(path, reason))
     }
 }
 
@@ -216,8 +251,18 @@ fn failed(path: &Path, reason: io::Error) -> SinkError {
     }
 }
 
-fn create(path: &Path) -> io::Result<BufWriter<File>> {
-    File::create_new(path).map(BufWriter::new)
+/// The folder of `path`, and how things are made in it that are to become `path`: by a name beside
+/// it, with the permissions of any other file.
+fn beside(path: &Path, mode: u32) -> (&Path, tempfile::Builder<'static, 'static>) {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder
+        .prefix(".unfinished-")
+        .permissions(Permissions::from_mode(mode));
+    (folder, builder)
 }
 
 fn write_packets(file: &mut impl Write, scan: &VelodyneScan) -> io::Result<()> {
@@ -263,14 +308,4 @@ fn checksum(header: &[u8]) -> [u8; 2] {
     let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
     // Folded twice it fits 16 bits.
     (!(fold(fold(sum)) as u16)).to_be_bytes()
-}
-
-fn kitti(cloud: &PointCloud2) -> Result<Vec<u8>, LayoutError> {
-    let mut bytes = Vec::new();
-    for CloudPoint { x, y, z, intensity } in cloud.points()? {
-        for value in [x, y, z, intensity] {
-            bytes.extend_from_slice(&value.to_le_bytes());
-        }
-    }
-    Ok(bytes)
 }

@@ -8,10 +8,11 @@ use std::{
     cell::Cell,
 };
 
-use capture_file::CaptureFile;
+use capture_file::{CaptureFile, STEP_600_RPM};
 use lidar_messages::{Header, Packets, Time, VelodyneScan};
 use lidar_sensor::{
-    Capture, CaptureError, Convention, Converter, Layout as CloudLayout, Model, ReturnMode,
+    Capture, CaptureError, Content, Convention, Converter, Layout as CloudLayout, Model,
+    PacketView, ReturnMode, TurnAssembler,
 };
 
 thread_local! {
@@ -109,6 +110,38 @@ fn points_fill_a_vector_that_is_large_enough_without_allocation() {
     let mut points = Vec::with_capacity(57_984);
     let (_, count, _) = allocations(|| converter.points(&scan, &mut points).unwrap());
     assert_eq!((points.len(), count), (57_984, 0));
+}
+
+/// From a file to a turn: what is allocated is for the turn, not for the packets.
+#[test]
+fn packets_on_their_way_into_a_turn_allocate_nothing() {
+    let mut file = CaptureFile::new();
+    for data in capture_file::packets(ReturnMode::Strongest, STEP_600_RPM, 140) {
+        file.data(&data);
+    }
+    let mut capture = Capture::new(&file.bytes[..]).unwrap();
+    let mut turns = TurnAssembler::new(0);
+    let mut step = || {
+        let Ok(Some(frame)) = capture.next_frame() else {
+            panic!("as many frames as were written")
+        };
+        let Content::Udp { payload, .. } = frame.content else {
+            panic!("{:?}", frame.content)
+        };
+        let data: &[u8; 1206] = payload.try_into().unwrap();
+        let view = PacketView::new(data).unwrap();
+        turns.push(frame.stamp, data, &view)
+    };
+    // The first ones fill the buffers.
+    for _ in 0..60 {
+        step();
+    }
+    let ((), count, _) = allocations(|| {
+        for _ in 0..60 {
+            assert_eq!(step(), None);
+        }
+    });
+    assert_eq!(count, 0);
 }
 
 #[test]

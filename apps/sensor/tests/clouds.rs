@@ -9,7 +9,7 @@ use bytes::Bytes;
 use capture_file::real_recording;
 use lidar_messages::{CloudPoint, Datatype, Header, PointCloud2};
 use lidar_sensor::{
-    PcdError, read_pcd,
+    PcdError, read_kitti, read_pcd,
     source::{CloudFiles, CloudFormat, SourceSpec, Sweep},
     write_pcd,
 };
@@ -261,6 +261,42 @@ fn files_that_cannot_be_are_named_and_passed_over() {
     let missing = directory.path().join("missing.pcd");
     let error = CloudFiles::open(&missing, CloudFormat::Pcd).unwrap_err();
     assert!(error.to_string().contains("missing.pcd"), "{error}");
+}
+
+/// The format has no mark, so any file could be one.
+#[test]
+fn what_no_lidar_measures_is_no_kitti_file() {
+    let read = |points: &[[f32; 4]]| {
+        let values = points.as_flattened().iter();
+        let bytes: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
+        read_kitti(bytes.into(), Header::default())
+    };
+    let good = [1.0, -120.0, 0.5, 255.0];
+    assert_eq!(read(&[good, good]).unwrap().points().unwrap().count(), 2);
+    assert_eq!(read(&[]).unwrap().width, 0);
+    for (place, value, name) in [
+        (0, f32::NAN, "x"),
+        (1, f32::INFINITY, "y"),
+        (2, -1e30, "z"),
+        (3, -0.5, "intensity"),
+        (3, f32::NAN, "intensity"),
+    ] {
+        let mut bad = good;
+        bad[place] = value;
+        let error = read(&[good, good, bad]).unwrap_err().to_string();
+        let expected = format!("{name} of the point at byte 32 is {value}");
+        assert!(error.contains(&expected), "{error}");
+    }
+    // Text, and noise.
+    assert!(read_kitti(b"0123456789abcdef"[..].into(), Header::default()).is_err());
+    let mut noise = 1_u64;
+    let noise = (0..1024).map(|_| {
+        noise = noise
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (noise >> 40) as u8
+    });
+    assert!(read_kitti(noise.collect::<Vec<u8>>().into(), Header::default()).is_err());
 }
 
 proptest! {

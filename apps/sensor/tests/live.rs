@@ -12,7 +12,10 @@ use std::{
 use capture_file::{STEP_600_RPM, packets, packets_of, payloads, read, real_recording};
 use lidar_sensor::{
     Model, ReturnMode, Turn,
-    source::{Live, LiveConfig, RecordingConfig, Source, SourceError, SourceSpec, StampClock},
+    source::{
+        Live, LiveConfig, PartialTurns, RecordingConfig, Source, SourceError, SourceSpec,
+        StampClock,
+    },
 };
 
 /// Listens on a free port of loopback.
@@ -265,7 +268,7 @@ fn the_source_ends_after_as_many_turns_as_were_asked_for() {
 #[test]
 fn live_specs_are_checked() {
     let text = "udp:2369?bind=127.0.0.1&host=192.168.1.201&cut=90&clock=sensor&buffer=1000\
-                &silence=2.5&turns=7&group=239.1.2.3&interface=2";
+                &silence=2.5&partial=drop&turns=7&group=239.1.2.3&interface=2";
     let spec: SourceSpec = text.parse().unwrap();
     let expected = LiveConfig {
         bind: "127.0.0.1:2369".parse().unwrap(),
@@ -276,6 +279,7 @@ fn live_specs_are_checked() {
         clock: StampClock::Sensor,
         buffer: 1_000,
         silence: Duration::from_millis(2_500),
+        partial: PartialTurns::Drop,
         turns: Some(7),
     };
     assert_eq!(spec, SourceSpec::Live(expected));

@@ -11,7 +11,7 @@ use capture_file::{
 };
 use lidar_sensor::{
     CaptureError, Packet, PacketError, ReturnMode, Turn,
-    source::{Pace, Recording, RecordingConfig, SourceError, SourceSpec},
+    source::{Pace, PartialTurns, Recording, RecordingConfig, SourceError, SourceSpec},
 };
 use tempfile::TempDir;
 
@@ -68,8 +68,8 @@ fn bystanders_are_counted_and_change_nothing() {
     );
     assert_eq!(
         statistics.to_string(),
-        "379 packets in 3 turns, 37 position packets, 1 of wrong size, 1 to other ports, 2 other \
-         frames"
+        "379 packets in 3 turns, 1 of the turns partial, 37 position packets, 1 of wrong size, 1 to \
+         other ports, 2 other frames"
     );
 }
 
@@ -103,6 +103,35 @@ fn real_recording_has_the_turns_it_was_cut_into() {
     let (turns, _) = read(&path, config).unwrap();
     assert_eq!(sizes(&turns), [76, 76, 76, 75, 76]);
     assert!(turns.iter().all(|turn| !turn.partial));
+}
+
+/// A recording that begins and ends within a turn: packets 50 to 430 of turns of 150.7.
+#[test]
+fn partial_turns_are_sent_and_counted_or_left_out() {
+    let directory = TempDir::new().unwrap();
+    let mut file = CaptureFile::new();
+    for packet in packets(ReturnMode::Strongest, STEP_600_RPM, 430).skip(50) {
+        file.data(&packet);
+    }
+    let path = file.write(&directory);
+    let (sent, recording) = read(&path, once()).unwrap();
+    let partial: Vec<_> = sent.iter().map(|turn| turn.partial).collect();
+    assert_eq!(partial, [true, false, true]);
+    let statistics = recording.statistics();
+    let counts = (statistics.turns, statistics.partial, statistics.left_out);
+    assert_eq!(counts, (3, 2, 0));
+    let text = statistics.to_string();
+    assert!(text.contains("2 of the turns partial"), "{text}");
+
+    let spec = format!("pcap:{}?partial=drop", path.display());
+    let mut source = spec.parse::<SourceSpec>().unwrap().open().unwrap();
+    assert_eq!(source.next_scan().unwrap().as_ref(), Some(&sent[1]));
+    assert_eq!(source.next_scan().unwrap(), None);
+    let statistics = source.statistics();
+    let counts = (statistics.turns, statistics.partial, statistics.left_out);
+    assert_eq!(counts, (1, 0, 2));
+    let text = statistics.to_string();
+    assert!(text.contains("2 partial turns left out"), "{text}");
 }
 
 #[test]
@@ -338,10 +367,9 @@ fn turns_do_not_mix_passes() {
 
 #[test]
 fn specs_are_checked() {
-    let spec: SourceSpec =
-        "pcap:dir/a?b.pcap?cut=270.12&repeat=true&port=2369&host=192.168.1.201&pace=real"
-            .parse()
-            .unwrap();
+    let text = "pcap:dir/a?b.pcap?cut=270.12&repeat=true&port=2369&host=192.168.1.201&pace=real\
+                &partial=drop";
+    let spec: SourceSpec = text.parse().unwrap();
     let SourceSpec::Recording { path, config } = &spec else {
         panic!("{spec:?}")
     };
@@ -354,6 +382,7 @@ fn specs_are_checked() {
             port: 2369,
             host: Some("192.168.1.201".parse().unwrap()),
             pace: Pace::Real,
+            partial: PartialTurns::Drop,
         }
     );
     assert_eq!(spec.to_string().parse(), Ok(spec));

@@ -5,11 +5,12 @@ mod capture_file;
 
 use std::{fs, path::Path};
 
-use capture_file::{STEP_600_RPM, packets, payloads, real_recording};
+use capture_file::{STEP_600_RPM, packets, packets_of, payloads, real_recording};
 use lidar_messages::{CloudPoint, Packets, Time, VelodyneScan};
 use lidar_sensor::{
-    Convention, Converter, ReturnMode, SinkError, SinkSpec, Turn,
+    Convention, Converter, Layout, Model, ReturnMode, SinkError, SinkSpec, Turn, read_kitti,
     source::{Recording, RecordingConfig, SourceSpec, Sweep},
+    write_kitti,
 };
 use tempfile::TempDir;
 
@@ -130,9 +131,8 @@ fn nothing_is_overwritten_and_clouds_are_no_packets() {
         .to_string();
     assert!(error.contains("a.pcap"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), b"mine");
-    fs::write(directory.path().join("000000.bin"), b"mine").unwrap();
     let error = write(&spec("kitti", directory.path()), sweep()).unwrap_err();
-    assert!(error.to_string().contains("000000.bin"), "{error}");
+    assert!(error.to_string().contains("not empty"), "{error}");
     let cloud = Converter::new(Convention::Precise)
         .convert(&turns()[0].scan)
         .unwrap();
@@ -143,6 +143,45 @@ fn nothing_is_overwritten_and_clouds_are_no_packets() {
         let error = text.parse::<SinkSpec>().unwrap_err().to_string();
         assert!(error.contains("pcd:FOLDER"), "{error}");
     }
+}
+
+/// A second sensor in the middle of it, or clouds among packets.
+#[test]
+fn what_is_refused_half_way_leaves_nothing_behind() {
+    let directory = TempDir::new().unwrap();
+    let turn = turns().remove(0);
+    let cloud = Converter::new(Convention::Precise).convert(&turn.scan);
+    let mut mixed = Packets::builder(2);
+    for model in [Model::Vlp32c, Model::Vlp16] {
+        let data = packets_of(model, ReturnMode::Strongest, STEP_600_RPM, 1).next();
+        mixed.push(Time::default(), &data.unwrap());
+    }
+    let mut bad = turn.clone();
+    bad.scan.packets = mixed.build();
+    for (kind, refused) in [
+        ("pcap", Sweep::Cloud(cloud.unwrap())),
+        ("pcd", Sweep::Scan(bad.clone())),
+        ("kitti", Sweep::Scan(bad)),
+    ] {
+        let target = directory.path().join("target");
+        let sweeps = [Sweep::Scan(turn.clone()), refused];
+        assert!(write(&spec(kind, &target), sweeps).is_err(), "{kind}");
+        let left = fs::read_dir(directory.path()).unwrap();
+        assert_eq!(left.count(), 0, "{kind}");
+    }
+}
+
+/// An organised cloud has points that are no numbers; KITTI files have none.
+#[test]
+fn points_that_are_no_numbers_are_left_out_of_kitti_files() {
+    let mut converter = Converter::new(Convention::Precise).with_layout(Layout::Organised);
+    let cloud = converter.convert(&turns()[0].scan).unwrap();
+    let points: Vec<_> = cloud.points().unwrap().collect();
+    let bytes = write_kitti(&cloud).unwrap();
+    let numbers = points.iter().filter(|point| point.x.is_finite());
+    assert_eq!(bytes.len(), 16 * numbers.count());
+    let again = read_kitti(bytes.into(), cloud.header.clone()).unwrap();
+    assert!(again.points().unwrap().all(|point| point.x.is_finite()));
 }
 
 #[test]

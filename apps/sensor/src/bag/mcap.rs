@@ -1,6 +1,9 @@
 //! MCAP files.
 
-use std::{collections::HashMap, io::Seek};
+use std::{
+    collections::HashMap,
+    io::{Read, Seek},
+};
 
 use super::{
     Bag, BagError, Chunk, Connection, Encoding, Fault, MAX_DATA, MCAP_MAGIC, Packing, read_bytes,
@@ -24,7 +27,7 @@ const CHUNK_HEADER: u64 = 8 + 8 + 8 + 4 + 4 + 32 + 8;
 /// Names of the schemas so far, by number.
 type Schemas = HashMap<u16, String>;
 
-impl Bag {
+impl<R: Read + Seek> Bag<R> {
     pub(super) fn look_through_mcap(&mut self) -> Result<(), Fault> {
         self.file
             .seek(std::io::SeekFrom::Start(MCAP_MAGIC.len() as u64))?;

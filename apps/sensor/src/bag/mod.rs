@@ -23,7 +23,7 @@ const ROS1_MAGIC: &[u8] = b"#ROSBAG V2.0\n";
 /// How MCAP files start, and end.
 const MCAP_MAGIC: &[u8] = b"\x89MCAP0\r\n";
 
-/// Longest chunk or record taken for real, in bytes, also when unpacked.
+/// Longest chunk or record taken for real in a file, in bytes, also when unpacked.
 const MAX_DATA: u32 = 1 << 28;
 
 /// Most messages of a bag: days of every topic of a vehicle. Each one takes 24 bytes of memory.
@@ -105,10 +105,11 @@ pub struct Recorded {
 /// Opening it goes through the whole file once, also without an index, as a recorder that was
 /// stopped hard leaves it. Memory: a few unpacked chunks, and 24 bytes for each message.
 #[derive(Debug)]
-pub struct Bag {
-    file: BufReader<File>,
+pub struct Bag<R = File> {
+    file: BufReader<R>,
     /// Bytes of it.
     len: u64,
+    max_chunk: u32,
     chunks: Vec<Chunk>,
     connections: HashMap<u32, Connection>,
     /// By time.
@@ -171,8 +172,19 @@ impl Bag {
     ///
     /// If it is none, of a compression that is not supported, encrypted, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, BagError> {
-        let file = File::open(path)?;
-        let len = file.metadata()?.len();
+        Self::new(File::open(path)?, MAX_DATA)
+    }
+}
+
+impl<R: Read + Seek> Bag<R> {
+    /// Looks through a bag. A chunk that becomes more than `max_chunk` bytes is taken for damage.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Bag::open).
+    pub fn new(mut file: R, max_chunk: u32) -> Result<Self, BagError> {
+        let len = file.seek(SeekFrom::End(0))?;
+        file.rewind()?;
         let mut file = BufReader::new(file);
         let mut start = Vec::new();
         let longest = ROS1_MAGIC.len() as u64;
@@ -188,6 +200,7 @@ impl Bag {
         let mut bag = Self {
             file,
             len,
+            max_chunk,
             chunks: Vec::new(),
             connections: HashMap::new(),
             messages: Vec::new(),
@@ -316,8 +329,10 @@ impl Bag {
     }
 
     fn unpack(&mut self, chunk: Chunk) -> Result<Bytes, Fault> {
-        if chunk.size > MAX_DATA {
-            return Err(Fault::Damaged("a chunk claims more than 256 MiB"));
+        if chunk.size > self.max_chunk {
+            return Err(Fault::Damaged(
+                "a chunk claims more bytes than are taken for real",
+            ));
         }
         let end = chunk.at + u64::from(chunk.len);
         if end > self.len {

@@ -1,6 +1,6 @@
 //! Bags of ROS 1, format 2.0.
 
-use std::io::Seek;
+use std::io::{Read, Seek};
 
 use lidar_messages::Time;
 
@@ -18,7 +18,7 @@ const BAG_HEADER: u8 = 0x03;
 const CHUNK: u8 = 0x05;
 const CONNECTION: u8 = 0x07;
 
-impl Bag {
+impl<R: Read + Seek> Bag<R> {
     pub(super) fn look_through_ros1(&mut self) -> Result<(), Fault> {
         loop {
             let Some(header_len) = read_len(&mut self.file)? else {

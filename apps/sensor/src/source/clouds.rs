@@ -4,11 +4,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use lidar_messages::{Datatype, Header, PointCloud2, PointField, Time};
+use lidar_messages::{Header, PointCloud2, Time};
 use thiserror::Error;
 
 use super::{SourceError, Statistics};
 use crate::{
+    kitti::{KittiError, read_kitti},
     pcd::{PcdError, read_pcd},
     turn::FRAME_ID,
 };
@@ -18,9 +19,6 @@ const MAX_FILE: u64 = 1 << 28;
 
 /// Most files of a folder: days at 10 Hz.
 const MAX_FILES: usize = 1 << 22;
-
-/// Bytes of a point in a KITTI file.
-const KITTI_STEP: usize = 16;
 
 /// Nanoseconds between clouds that have no time: the sensors of such collections turn ten times a
 /// second.
@@ -52,14 +50,9 @@ pub enum CloudFileError {
     /// It is no PCD file.
     #[error(transparent)]
     Pcd(#[from] PcdError),
-    /// It ends inside a point.
-    #[error(
-        "{len} B are no whole number of points of {KITTI_STEP} B; the file is cut or no KITTI one"
-    )]
-    Kitti {
-        /// Bytes of the file.
-        len: usize,
-    },
+    /// It is no KITTI file.
+    #[error(transparent)]
+    Kitti(#[from] KittiError),
     /// A folder without any of the files that were looked for.
     #[error("the folder holds no file that ends with .{ending}")]
     Empty {
@@ -98,7 +91,7 @@ impl CloudFormat {
         let bytes = Bytes::from(fs::read(path)?);
         match self {
             Self::Pcd => Ok(read_pcd(&bytes, header)?),
-            Self::Kitti => kitti(bytes, header),
+            Self::Kitti => Ok(read_kitti(bytes, header)?),
         }
     }
 }
@@ -175,37 +168,4 @@ fn list(path: &Path, ending: &'static str) -> Result<Vec<PathBuf>, CloudFileErro
     }
     files.sort();
     Ok(files)
-}
-
-/// The points of a KITTI file, in its memory.
-fn kitti(bytes: Bytes, header: Header) -> Result<PointCloud2, CloudFileError> {
-    let len = bytes.len();
-    if !len.is_multiple_of(KITTI_STEP) {
-        return Err(CloudFileError::Kitti { len });
-    }
-    let field = |name: &'static str, offset| PointField {
-        name: name.into(),
-        offset,
-        datatype: Datatype::Float32,
-        count: 1,
-    };
-    // Less than the largest file.
-    let size = |value: usize| value as u32;
-    Ok(PointCloud2 {
-        header,
-        height: 1,
-        width: size(len / KITTI_STEP),
-        fields: vec![
-            field("x", 0),
-            field("y", 4),
-            field("z", 8),
-            field("intensity", 12),
-        ],
-        is_bigendian: false,
-        point_step: size(KITTI_STEP),
-        row_step: size(len),
-        data: bytes,
-        // The format does not tell.
-        is_dense: false,
-    })
 }

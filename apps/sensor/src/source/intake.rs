@@ -1,6 +1,6 @@
 use lidar_messages::Time;
 
-use super::Statistics;
+use super::{PartialTurns, Statistics};
 use crate::{
     model::Model,
     packet::{PACKET_LEN, PacketError, PacketView},
@@ -14,6 +14,7 @@ pub(super) struct Intake {
     turns: TurnAssembler,
     /// That of the first good packet, and so of all.
     model: Option<Model>,
+    partial: PartialTurns,
 }
 
 /// A datagram that is a data packet.
@@ -23,11 +24,12 @@ pub(super) struct Accepted<'a> {
 }
 
 impl Intake {
-    pub(super) fn new(cut: u16) -> Self {
+    pub(super) fn new(cut: u16, partial: PartialTurns) -> Self {
         Self {
             statistics: Statistics::default(),
             turns: TurnAssembler::new(cut),
             model: None,
+            partial,
         }
     }
 
@@ -56,7 +58,7 @@ impl Intake {
         }
     }
 
-    /// Adds a packet, and returns the turn that it ends.
+    /// Adds a packet, and returns the turn that it ends, unless that is to be left out.
     pub(super) fn push(&mut self, stamp: Time, packet: &Accepted<'_>) -> Option<Turn> {
         self.statistics.packets += 1;
         let turn = self.turns.push(stamp, packet.data, &packet.view);
@@ -88,10 +90,14 @@ impl Intake {
     }
 
     fn count(&mut self, turn: Option<Turn>) -> Option<Turn> {
-        if let Some(turn) = &turn {
-            self.statistics.turns += 1;
-            self.statistics.lost += turn.lost;
+        let turn = turn?;
+        self.statistics.lost += turn.lost;
+        if turn.partial && self.partial == PartialTurns::Drop {
+            self.statistics.left_out += 1;
+            return None;
         }
-        turn
+        self.statistics.partial += u64::from(turn.partial);
+        self.statistics.turns += 1;
+        Some(turn)
     }
 }

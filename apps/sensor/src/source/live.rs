@@ -6,7 +6,7 @@ use std::{
 
 use lidar_messages::Time;
 
-use super::{SourceError, Statistics, intake::Intake};
+use super::{PartialTurns, SourceError, Statistics, intake::Intake};
 use crate::{
     model::Model,
     packet::{DATA_PORT, PacketView},
@@ -47,6 +47,8 @@ pub struct LiveConfig {
     pub buffer: usize,
     /// How long nothing may come.
     pub silence: Duration,
+    /// What becomes of partial turns.
+    pub partial: PartialTurns,
     /// Turns after which the source ends, if it is to.
     pub turns: Option<u64>,
 }
@@ -62,7 +64,8 @@ impl Default for LiveConfig {
             cut: 0,
             clock: StampClock::default(),
             buffer: 4 << 20,
-            silence: Duration::from_secs(5),
+            silence: Duration::from_secs(2),
+            partial: PartialTurns::default(),
             turns: None,
         }
     }
@@ -103,7 +106,7 @@ impl Live {
             reason,
         })?;
         Ok(Self {
-            intake: Intake::new(config.cut),
+            intake: Intake::new(config.cut, config.partial),
             config,
             socket,
             address,
@@ -129,7 +132,8 @@ impl Live {
 
     /// Waits for the next turn. `None` after as many as were asked for.
     ///
-    /// When the sensor falls silent, the turn that was under way comes as a partial one.
+    /// When the sensor falls silent, the turn that was under way comes as a partial one. Silence is no
+    /// end: the next call waits again.
     ///
     /// # Errors
     ///

@@ -7,9 +7,9 @@
 //! | `synthetic:SEED` | a street, ray cast once and then repeated |
 //! | `synthetic:SEED?turns=N&model=MODEL` | the same with a loop of N turns, 20 unless given, of a `vlp-32c` unless it is to be a `vlp-16` or `hdl-32e` |
 //! | `pcap:FILE` | a recording in the format pcap or pcapng, once |
-//! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT&host=ADDRESS&pace=PACE` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368, from one host only, `fast` or as recorded (`real`) |
+//! | `pcap:FILE?cut=DEGREES&repeat=BOOL&port=PORT&host=ADDRESS&pace=PACE&partial=PARTIAL` | the same, cut elsewhere than at 0 degrees, over and over, from another UDP port than 2368, from one host only, `fast` or as recorded (`real`), with partial turns (`send`) or without (`drop`) |
 //! | `udp:PORT` | a sensor that sends to this UDP port |
-//! | `udp:PORT?OPTIONS` | the same: `bind=ADDRESS`, `group=ADDRESS` and `interface=INDEX` for multicast, `host=ADDRESS`, `cut=DEGREES`, `clock=host` or `sensor`, `buffer=BYTES`, `silence=SECONDS`, `turns=N`; see [`LiveConfig`] |
+//! | `udp:PORT?OPTIONS` | the same: `bind=ADDRESS`, `group=ADDRESS` and `interface=INDEX` for multicast, `host=ADDRESS`, `cut=DEGREES`, `clock=host` or `sensor`, `buffer=BYTES`, `silence=SECONDS`, `partial=PARTIAL`, `turns=N`; see [`LiveConfig`] |
 //! | `bag:FILE` | a ROS 1 bag with one topic of scans or clouds |
 //! | `bag:FILE?topic=TOPIC` | the same of this topic |
 //! | `mcap:FILE`, `mcap:FILE?topic=TOPIC` | the same for an MCAP file of ROS 1 or ROS 2 |
@@ -20,6 +20,7 @@ mod clouds;
 mod intake;
 mod live;
 mod pace;
+mod partial;
 mod playback;
 mod recording;
 mod spec;
@@ -33,6 +34,7 @@ use thiserror::Error;
 pub use clouds::{CloudFileError, CloudFiles, CloudFormat};
 pub use live::{Live, LiveConfig, StampClock};
 pub use pace::Pace;
+pub use partial::PartialTurns;
 pub use playback::Playback;
 pub use recording::{Recording, RecordingConfig};
 pub use spec::{SourceSpec, SpecError};
@@ -117,6 +119,11 @@ impl Source {
 pub struct Statistics {
     /// Turns returned.
     pub turns: u64,
+    /// Those of them of which packets are missing, as where a recording begins and ends. It is known
+    /// where packets are made into turns here.
+    pub partial: u64,
+    /// Turns of which packets are missing that were not returned.
+    pub left_out: u64,
     /// Data packets used.
     pub packets: u64,
     /// Position packets: they hold time and place, no points.
@@ -161,6 +168,8 @@ impl fmt::Display for Statistics {
             packets => write!(f, "{packets} packets in {} turns", self.turns)?,
         }
         for (count, what) in [
+            (self.partial, "of the turns partial"),
+            (self.left_out, "partial turns left out"),
             (self.lost, "lost"),
             (self.dropped, "dropped by the kernel"),
             (self.late, "late"),

@@ -9,7 +9,7 @@ use std::{
 
 use lidar_messages::Time;
 
-use super::{Pace, SourceError, Statistics, intake::Intake, pace::Pacer};
+use super::{Pace, PartialTurns, SourceError, Statistics, intake::Intake, pace::Pacer};
 use crate::{
     capture::{Capture, CaptureError},
     frame::Content,
@@ -31,6 +31,8 @@ pub struct RecordingConfig {
     pub host: Option<IpAddr>,
     /// When turns come.
     pub pace: Pace,
+    /// What becomes of partial ones.
+    pub partial: PartialTurns,
 }
 
 impl Default for RecordingConfig {
@@ -41,6 +43,7 @@ impl Default for RecordingConfig {
             port: DATA_PORT,
             host: None,
             pace: Pace::default(),
+            partial: PartialTurns::default(),
         }
     }
 }
@@ -94,7 +97,7 @@ impl Recording {
         Ok(Self {
             path: path.to_owned(),
             capture: Some(open(path)?),
-            intake: Intake::new(config.cut),
+            intake: Intake::new(config.cut, config.partial),
             config,
             pass: 0,
             clock: Clock::default(),

@@ -172,8 +172,9 @@ impl FromStr for SourceSpec {
                         "port" => config.port = parse("port", value, "a UDP port")?,
                         "host" => config.host = Some(parse("host", value, "an IP address")?),
                         "pace" => config.pace = parse("pace", value, "fast or real")?,
+                        "partial" => config.partial = parse("partial", value, "send or drop")?,
                         _ => {
-                            let known = "cut, repeat, port, host and pace";
+                            let known = "cut, repeat, port, host, pace and partial";
                             return Err(unknown_option("pcap", option, known));
                         }
                     }
@@ -252,9 +253,11 @@ fn parse_live<'a>(
                 }
                 config.silence = Duration::from_secs_f64(seconds);
             }
+            "partial" => config.partial = parse("partial", value, "send or drop")?,
             "turns" => config.turns = Some(parse("turns", value, "a number of turns")?),
             _ => {
-                let known = "bind, group, interface, host, cut, clock, buffer, silence and turns";
+                let known = "bind, group, interface, host, cut, clock, buffer, silence, partial and \
+                             turns";
                 return Err(unknown_option("udp", option, known));
             }
         }
@@ -288,12 +291,13 @@ impl fmt::Display for SourceSpec {
                     port,
                     host,
                     pace,
+                    partial,
                 } = config;
                 let cut = f64::from(*cut) / 100.0;
                 let path = path.display();
                 write!(
                     f,
-                    "pcap:{path}?cut={cut}&repeat={repeat}&port={port}&pace={pace}"
+                    "pcap:{path}?cut={cut}&repeat={repeat}&port={port}&pace={pace}&partial={partial}"
                 )?;
                 match host {
                     Some(host) => write!(f, "&host={host}"),
@@ -327,6 +331,7 @@ fn write_live(f: &mut fmt::Formatter<'_>, config: &LiveConfig) -> fmt::Result {
         clock,
         buffer,
         silence,
+        partial,
         turns,
     } = config;
     let (address, port) = (bind.ip(), bind.port());
@@ -340,7 +345,7 @@ fn write_live(f: &mut fmt::Formatter<'_>, config: &LiveConfig) -> fmt::Result {
         f,
         "udp:{port}?bind={address}&interface={interface}&cut={cut}&clock={clock}"
     )?;
-    write!(f, "&buffer={buffer}&silence={silence}")?;
+    write!(f, "&buffer={buffer}&silence={silence}&partial={partial}")?;
     if let Some(group) = group {
         write!(f, "&group={group}")?;
     }

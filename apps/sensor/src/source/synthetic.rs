@@ -1,13 +1,12 @@
 use std::time::Duration;
 
 use lidar_messages::{Packets, Time, VelodyneScan};
-use lidar_scene::{Scene, Street, TruthBox};
+use lidar_scene::{Random, Scene, Street, TruthBox};
 
 use super::Statistics;
 use crate::{
     model::Model,
     packet::{BLOCKS, Block, FULL_TURN, PACKET_LEN, Packet, PacketView, Return, ReturnMode, SLOTS},
-    random::Random,
     turn::{Turn, TurnAssembler},
 };
 
@@ -190,7 +189,7 @@ impl Simulator {
             let hit = self
                 .scene
                 .cast([0.0, 0.0, height], [level * cos, -level * sin, rise]);
-            let noise = self.range_noise * self.random.normal();
+            let noise = self.range_noise * normal(&mut self.random);
             match hit {
                 Some(hit) if (MIN_RANGE..geometry.range).contains(&hit.range) => Return {
                     // The range is well within 16 bits.
@@ -201,6 +200,16 @@ impl Simulator {
             }
         })
     }
+}
+
+/// Roughly normal with mean 0 and deviation 1, out of one number, as every pulse needs one.
+fn normal(random: &mut Random) -> f32 {
+    let bits = random.bits();
+    let sum: u32 = (0..4)
+        .map(|part| u32::from((bits >> (16 * part)) as u16))
+        .sum();
+    // Four uniform numbers from 0 to 1 have mean 2 and variance 1/3.
+    (sum as f32 / 65_536.0 - 2.0) * 3.0_f32.sqrt()
 }
 
 fn microseconds_past_hour(nanos: u64) -> u32 {
