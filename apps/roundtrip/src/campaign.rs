@@ -51,7 +51,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     let stop = signal::stop(false)?;
     let arms = arms(registry, &args.transports)?;
     // Mistakes in what all arms share are found before anything is started.
-    args.load.check()?;
+    args.load.check(registry)?;
     args.quality.topics()?;
     let environment = Environment::read();
     if !environment.optimised {
@@ -269,6 +269,10 @@ impl Trial<'_> {
             let progress = match report {
                 Report::Alive => continue,
                 Report::Progress { progress } => progress,
+                Report::Remark { text } => {
+                    bar.suspend(|| note!("{}: {text}", self.label));
+                    continue;
+                }
                 last => break Some(last),
             };
             let now = Phase::of(progress, warmup);
@@ -392,19 +396,23 @@ pub(crate) const AT_ONCE: &str = "--connect-timeout=0s";
 const BAR: &str = "{prefix:10} {msg:11} {bar:30} {pos}/{len} {eta}";
 
 fn flags_of_load(load: &LoadArgs) -> Vec<String> {
-    vec![
+    let mut flags = vec![
         format!("--source={}", load.source),
-        format!("--rate={}", load.rate),
         format!("--samples={}", load.samples()),
         format!("--warmup={}", load.warmup),
-        format!("--data-type={}", name(load.data_type)),
         format!("--size={}", load.size),
         format!("--seed={}", load.seed),
         format!(
             "--ready-timeout={}",
             humantime::format_duration(load.ready_timeout)
         ),
-    ]
+    ];
+    flags.extend(load.rate.map(|rate| format!("--rate={rate}")));
+    flags.extend(
+        load.data_type
+            .map(|data| format!("--data-type={}", name(data))),
+    );
+    flags
 }
 
 pub(crate) fn flags_of_quality(quality: &QualityArgs) -> Vec<String> {

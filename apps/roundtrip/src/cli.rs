@@ -8,11 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use exchange::Topics;
 use latency_timeline::Clock;
 use lidar_detector::{Detector, FixedDelay, Neural};
-use lidar_sensor::source::SourceSpec;
-use lidar_sensor::{Convention, downsample};
-use tokio::sync::watch;
+use lidar_sensor::Convention;
 use transport_api::{PeerId, Qos, TransportConfig};
-use vehicle::{DataType, Feed};
+use vehicle::DataType;
 
 use crate::drill::DrillArgs;
 use crate::eval::EvalArgs;
@@ -20,7 +18,6 @@ use crate::failure::Failure;
 use crate::lists::ListArgs;
 use crate::operation::OperationArgs;
 use crate::sensor::SensorArgs;
-use crate::supervision::SourceReport;
 
 /// Sends lidar scans from a vehicle to an edge and object lists back, over interchangeable
 /// transports, and measures where the time goes.
@@ -261,13 +258,18 @@ pub(crate) struct SupervisionArgs {
 /// Scans measured unless something else is asked for.
 const SAMPLES: u64 = 100;
 
+/// Scans a second unless something else is asked for: as often as most sensors turn.
+const RATE: f64 = 10.0;
+
 /// Most scans of a trial: more than a day at 10 Hz. Each one is recorded in memory.
 const MOST: u64 = 1_000_000;
 
 /// What is sent, and how often.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// Where scans come from: `synthetic:SEED`, `pcap:FILE`, `bag:FILE` or `udp:PORT?turns=N`.
+    /// Where scans or clouds come from: `synthetic:SEED`, `pcap:FILE`, `bag:FILE`, `mcap:FILE`,
+    /// `pcd:PATH`, `kitti:PATH`, a sensor that sends to `udp:PORT`, or `ros:TOPIC` of a running
+    /// master; options follow as `?name=value&…`.
     #[arg(
         long,
         value_name = "SOURCE",
@@ -276,16 +278,15 @@ pub(crate) struct LoadArgs {
     )]
     pub(crate) source: String,
 
-    /// Scans a second.
+    /// Scans a second; 10 by default. What a sensor sends meanwhile comes as often as it sends it.
     #[arg(
         long,
         value_name = "HZ",
-        default_value_t = 10.0,
         value_parser = rate,
         allow_negative_numbers = true,
         env = "ROUNDTRIP_RATE"
     )]
-    pub(crate) rate: f64,
+    pub(crate) rate: Option<f64>,
 
     /// Scans measured; 100 by default.
     #[arg(
@@ -306,9 +307,10 @@ pub(crate) struct LoadArgs {
     )]
     pub(crate) warmup: u64,
 
-    /// Send packets, converted at the edge, or clouds, converted before.
-    #[arg(long, value_enum, default_value_t = Data::Scan, env = "ROUNDTRIP_DATA_TYPE")]
-    pub(crate) data_type: Data,
+    /// Send packets, converted at the edge, or clouds, converted before; by default what the source
+    /// holds.
+    #[arg(long, value_enum, env = "ROUNDTRIP_DATA_TYPE")]
+    pub(crate) data_type: Option<Data>,
 
     /// Percentage of each scan's packets that is sent, 0 to 100.
     #[arg(
@@ -565,93 +567,11 @@ impl LoadArgs {
         self.samples.unwrap_or(SAMPLES)
     }
 
-    /// Prepares what is sent, which may take long; `None` if told to stop meanwhile.
-    pub(crate) async fn feed(
-        &self,
-        convention: Convention,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Result<Option<(Feed, SourceReport)>, Failure> {
-        let load = self.clone();
-        let prepared = tokio::task::spawn_blocking(move || load.prepare(convention));
-        tokio::select! {
-            feed = prepared => {
-                feed.map_err(|error| Failure::new("prepare the source", error))?.map(Some)
-            }
-            _ = stop.wait_for(|stop| *stop) => Ok(None),
-        }
-    }
-
-    /// Looks for mistakes without preparing anything.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        let what = format!("source `{}`", self.source);
-        let spec: SourceSpec = self
-            .source
-            .parse()
-            .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
-        if matches!(&spec, SourceSpec::Live(config) if config.turns.is_none()) {
-            return Err(Failure::usage(format!(
-                "{what}: a run goes over the same turns again and again; say how many to listen \
-                 to, as in udp:2368?turns=100"
-            )));
-        }
-        if let SourceSpec::Recording { .. } | SourceSpec::Bag { .. } | SourceSpec::Clouds { .. } =
-            &spec
-        {
-            let first = spec.open().and_then(|mut source| source.next_scan());
-            first.map_err(|error| Failure::new(what, error))?;
-        }
-        Ok(())
-    }
-
-    fn prepare(&self, convention: Convention) -> Result<(Feed, SourceReport), Failure> {
-        let what = format!("source `{}`", self.source);
-        let spec: SourceSpec = self
-            .source
-            .parse()
-            .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
-        let turns = match &spec {
-            SourceSpec::Synthetic { turns, .. } => *turns,
-            // A recording is held whole, once through.
-            SourceSpec::Recording { .. } | SourceSpec::Bag { .. } | SourceSpec::Clouds { .. } => {
-                usize::MAX
-            }
-            SourceSpec::Live(config) => config.turns.map_or(usize::MAX, |turns| {
-                usize::try_from(turns).unwrap_or(usize::MAX)
-            }),
-        };
-        let mut source = spec.open().map_err(|error| Failure::new(&what, error))?;
-        let mut scans = Vec::new();
-        while scans.len() < turns.min(MAX_SCANS) {
-            match source
-                .next_scan()
-                .map_err(|error| Failure::new(&what, error))?
-            {
-                Some(turn) => scans.push(turn.scan),
-                None => break,
-            }
-        }
-        let statistics = source.statistics();
-        let goes_on = matches!(spec, SourceSpec::Recording { .. } | SourceSpec::Bag { .. })
-            && scans.len() == MAX_SCANS
-            && matches!(source.next_scan(), Ok(Some(_)));
-        let report = SourceReport {
-            name: self.source.clone(),
-            statistics,
-            goes_on,
-        };
-        tracing::info!(source = self.source, %statistics, "source read");
-        for (n, scan) in scans.iter_mut().enumerate() {
-            *scan = downsample(scan, self.size, self.seed.wrapping_add(n as u64))
-                .map_err(|error| Failure::new(&what, error))?;
-        }
-        let feed = Feed::new(scans, self.data_type.into(), convention)
-            .map_err(|error| Failure::new(what, error))?;
-        Ok((feed, report))
+    /// Scans a second, where no sensor says when.
+    pub(crate) fn rate(&self) -> f64 {
+        self.rate.unwrap_or(RATE)
     }
 }
-
-/// Scans of a recording held in memory: a minute and a half at 10 Hz, about 180 MB of packets.
-const MAX_SCANS: usize = 1000;
 
 impl From<Data> for DataType {
     fn from(data: Data) -> Self {
@@ -735,10 +655,10 @@ pub(crate) fn record(
 ) -> serde_json::Value {
     serde_json::json!({
         "source": load.source,
-        "rate_hz": load.rate,
+        "rate_hz": load.rate(),
         "samples": load.samples(),
         "warmup": load.warmup,
-        "data_type": DataType::from(load.data_type),
+        "data_type": load.data_type.map(DataType::from),
         "size_percent": load.size,
         "seed": load.seed,
         "qos": { "scans": quality.scans(), "objects": quality.objects() },

@@ -331,7 +331,7 @@ mod tests {
     fn the_command_line_beats_the_file() {
         let text = "rate = 20\ntransport = [\"local:a\", \"local:b\"]\n[vehicle]\nrate = 5.5\n";
         let cli = parse(text, &[]).unwrap();
-        assert_eq!((cli.run.load.rate, cli.run.transports.len()), (20.0, 2));
+        assert_eq!((cli.run.load.rate(), cli.run.transports.len()), (20.0, 2));
         let Some(cli::Command::Vehicle(vehicle)) =
             parse("rate = 20\n[vehicle]\nrate = 5.5\n", &["vehicle"])
                 .unwrap()
@@ -339,8 +339,8 @@ mod tests {
         else {
             panic!("not the vehicle");
         };
-        assert_eq!(vehicle.load.rate, 5.5);
-        assert_eq!(parse(text, &["--rate", "7"]).unwrap().run.load.rate, 7.0);
+        assert_eq!(vehicle.load.rate(), 5.5);
+        assert_eq!(parse(text, &["--rate", "7"]).unwrap().run.load.rate(), 7.0);
     }
 
     #[test]

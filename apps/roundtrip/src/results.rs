@@ -198,6 +198,8 @@ impl Arm {
             "rejected": outcome.count(Status::Rejected),
             "interrupted": outcome.count(Status::Interrupted),
             "cut_short": trial.map(|trial| trial.cut_short),
+            "skipped": trial.map(|trial| trial.skipped),
+            "source_end": trial.and_then(|trial| trial.source_end.as_ref()),
             "missing": trial.map(Trial::missing),
             "missed_by_direction": trial.and_then(|trial| trial.missed),
             "outages": {
@@ -447,6 +449,8 @@ mod tests {
             rejection: None,
             operation: Default::default(),
             unseen_frames: Vec::new(),
+            skipped: 0,
+            source_end: None,
             publisher: Default::default(),
             subscriber: Default::default(),
         };

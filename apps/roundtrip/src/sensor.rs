@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use lidar_sensor::source::{SourceSpec, Statistics, Sweep};
-use lidar_sensor::{Convention, Converter, PacketView, Point, SinkSpec};
+use lidar_sensor::{Convention, Converter, PacketView, Point, SinkSpec, Turn};
 use serde_json::{Value, json};
 
 use crate::cli::{Angles, FormatArgs};
@@ -55,9 +55,10 @@ pub(crate) fn run(args: &SensorArgs) -> Result<ExitCode, Failure> {
 fn info(source: &str, as_json: bool) -> Result<ExitCode, Failure> {
     let mut about = About::default();
     let statistics = each_sweep(source, |sweep| about.add(sweep))?;
-    let seconds = about.seconds();
-    let turns_per_second =
-        (seconds > 0.0).then(|| statistics.turns.saturating_sub(1) as f64 / seconds);
+    // Files of clouds tell no time, and the stamps they are given here say nothing about them.
+    let is_timed = !matches!(named(source)?, SourceSpec::Clouds { .. });
+    let seconds = is_timed.then(|| about.seconds());
+    let turns_per_second = about.turns_per_second().filter(|_| is_timed);
     let points = about.points.map(|(least, all, most)| {
         json!({ "min": least, "mean": all as f64 / statistics.turns as f64, "max": most })
     });
@@ -125,13 +126,9 @@ fn convert(from: &str, to: &str, convention: Convention) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// Goes over a source once.
-pub(crate) fn each_sweep(
-    source: &str,
-    mut visit: impl FnMut(&Sweep) -> Result<(), Failure>,
-) -> Result<Statistics, Failure> {
-    let what = format!("source `{source}`");
-    let usage = |why: String| Failure::usage(format!("{what}: {why}"));
+/// What a source's name, or that of a file, stands for.
+fn named(source: &str) -> Result<SourceSpec, Failure> {
+    let usage = |why: String| Failure::usage(format!("source `{source}`: {why}"));
     let spec = match source.parse::<SourceSpec>() {
         Ok(spec) => spec,
         // A file as it is, if its name tells what it is.
@@ -148,6 +145,16 @@ pub(crate) fn each_sweep(
     if let Some(hint) = endless {
         return Err(usage(format!("it would never end; {hint}")));
     }
+    Ok(spec)
+}
+
+/// Goes over a source once.
+pub(crate) fn each_sweep(
+    source: &str,
+    mut visit: impl FnMut(&Sweep) -> Result<(), Failure>,
+) -> Result<Statistics, Failure> {
+    let what = format!("source `{source}`");
+    let spec = named(source)?;
     let turns = match &spec {
         SourceSpec::Synthetic { turns, .. } => *turns as u64,
         _ => u64::MAX,
@@ -167,6 +174,11 @@ pub(crate) fn each_sweep(
     Ok(statistics)
 }
 
+const PACKETS: &str = "packets";
+const POINTS: &str = "points";
+
+const MICROS_PER_HOUR: i64 = 3_600_000_000;
+
 /// What was seen in a source.
 struct About {
     converter: Converter,
@@ -177,7 +189,13 @@ struct About {
     modes: BTreeSet<String>,
     frames: BTreeSet<String>,
     fields: BTreeSet<String>,
+    clouds: u64,
     partial: u64,
+    /// When the turn before began by the sensor's clock, in microseconds of its hour, if it was a
+    /// whole one.
+    whole_since: Option<u32>,
+    /// Whole turns that another one followed, and how long they took in microseconds.
+    whole: (u64, u64),
     /// The first and the last stamp, in nanoseconds.
     stamps: Option<(u64, u64)>,
     /// Fewest and all and most.
@@ -194,7 +212,10 @@ impl Default for About {
             modes: BTreeSet::new(),
             frames: BTreeSet::new(),
             fields: BTreeSet::new(),
+            clouds: 0,
             partial: 0,
+            whole_since: None,
+            whole: (0, 0),
             stamps: None,
             points: None,
         }
@@ -205,8 +226,9 @@ impl About {
     fn add(&mut self, sweep: &Sweep) -> Result<(), Failure> {
         let (header, points) = match sweep {
             Sweep::Scan(turn) => {
-                self.holds.insert("packets");
+                self.holds.insert(PACKETS);
                 self.partial += u64::from(turn.partial);
+                self.time(turn);
                 for packet in turn.scan.packets.iter() {
                     if let Ok(view) = PacketView::new(packet.data) {
                         self.sensors.insert(view.model().name());
@@ -221,7 +243,8 @@ impl About {
                 (&turn.scan.header, self.converted.len())
             }
             Sweep::Cloud(cloud) => {
-                self.holds.insert("points");
+                self.holds.insert(POINTS);
+                self.clouds += 1;
                 let fields = cloud.fields.iter();
                 self.fields.extend(fields.map(|field| {
                     let kind = format!("{:?}", field.datatype).to_lowercase();
@@ -239,6 +262,31 @@ impl About {
         let (least, all, most) = self.points.unwrap_or((points, 0, points));
         self.points = Some((least.min(points), all + points, most.max(points)));
         Ok(())
+    }
+
+    /// Takes the time of the turn before, which ends where this one begins.
+    fn time(&mut self, turn: &Turn) {
+        let first = turn.scan.packets.iter().next();
+        let view = first.and_then(|packet| PacketView::new(packet.data).ok());
+        let began = view.map(|view| view.timestamp_us());
+        if let (Some(before), Some(began)) = (self.whole_since, began) {
+            // The sensor's clock starts over every hour.
+            let micros = i64::from(began) - i64::from(before);
+            self.whole.0 += 1;
+            self.whole.1 += micros.rem_euclid(MICROS_PER_HOUR) as u64;
+        }
+        self.whole_since = began.filter(|_| !turn.partial);
+    }
+
+    /// Of packets by whole turns and the sensor's clock, of clouds by their stamps.
+    fn turns_per_second(&self) -> Option<f64> {
+        let (turns, seconds) = match self.whole {
+            (0, _) if self.holds.contains(POINTS) => {
+                (self.clouds.saturating_sub(1), self.seconds())
+            }
+            (turns, micros) => (turns, micros as f64 / 1e6),
+        };
+        (turns > 0 && seconds > 0.0).then(|| turns as f64 / seconds)
     }
 
     /// From the first turn to the last.

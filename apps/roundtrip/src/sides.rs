@@ -16,6 +16,7 @@ use transport_api::{Placement, Registry, Retry, Transport, TransportConfig};
 use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, Patience, QualityArgs, VehicleArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::load::Load;
 use crate::log;
 use crate::output::{note, say};
 use crate::phase::Phase;
@@ -37,7 +38,7 @@ const CLOSE_GRACE: Duration = Duration::from_millis(200);
 const EDGE_END: Duration = Duration::from_secs(1);
 
 /// The transports that a side has opened, in their order.
-type Opened = Vec<Arc<dyn Transport>>;
+pub(crate) type Opened = Vec<Arc<dyn Transport>>;
 
 /// Runs a side, and closes its transports only when all that it has to tell is told: a close may take
 /// long, and who waits for it may kill the side meanwhile.
@@ -77,7 +78,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2
 
 /// Opens a transport, again and again while there may be somebody later and `patience` lasts; `None`
 /// if told to stop before it is connected.
-async fn open(
+pub(crate) async fn open(
     registry: &Registry,
     config: &TransportConfig,
     side: &str,
@@ -173,7 +174,7 @@ async fn measure(
     opened: &mut Opened,
 ) -> Result<ExitCode, Failure> {
     let supervised = args.supervision.supervised;
-    let config = cli::required(args.transport)?;
+    let config = cli::required(args.transport.clone())?;
     if !supervised {
         check_place(registry, &config, args.with_edge).await?;
     }
@@ -182,7 +183,7 @@ async fn measure(
         topics: args.quality.topics()?,
         scan_qos: args.quality.scans(),
         objects_qos: QualityArgs::received(args.quality.objects()),
-        rate: args.load.rate,
+        rate: args.load.rate(),
         handshake: HANDSHAKE,
         warmup: args.load.warmup,
         samples: args.load.samples(),
@@ -195,11 +196,15 @@ async fn measure(
     };
     let local = args.operation.perception(&args.detection, settings.clock)?;
     let record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
-    let convention = args.detection.convention();
-    let Some((feed, source)) = args.load.feed(convention, &mut stop).await? else {
+    let remark = match supervised {
+        true => |text| tell(&Report::Remark { text }),
+        false => |text| note!("vehicle: {text}"),
+    };
+    let load = args.load.load(registry, &args, &mut stop, opened, remark);
+    let Some(Load { feed, origin }) = load.await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    for warning in source.warnings() {
+    for warning in origin.report().warnings() {
         note!("{warning}");
     }
     let parts = args
@@ -255,7 +260,7 @@ async fn measure(
         info,
         usage: Usage::so_far(),
         edge,
-        source,
+        source: origin.report(),
     };
     if supervised {
         tell(&Report::Trial(Box::new(report)));

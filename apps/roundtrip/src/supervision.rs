@@ -8,7 +8,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use transport_api::TransportInfo;
-use vehicle::{Progress, Trial};
+use vehicle::{DataType, Progress, Trial};
 
 /// A line of a supervised command.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,6 +31,11 @@ pub(crate) enum Report {
     Progress {
         /// How far.
         progress: Progress,
+    },
+    /// Something a user should know while a vehicle runs.
+    Remark {
+        /// What.
+        text: String,
     },
     /// A vehicle is done.
     Trial(Box<TrialReport>),
@@ -74,11 +79,13 @@ pub(crate) struct EdgeReport {
     pub(crate) usage: Usage,
 }
 
-/// A source of scans, read before a trial.
+/// A source of scans or clouds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SourceReport {
     /// Its name, as on the command line.
     pub(crate) name: String,
+    /// As what they were sent.
+    pub(crate) data_type: DataType,
     /// What was used and what was skipped.
     pub(crate) statistics: Statistics,
     /// Whether a recording goes on after the turns that are held in memory.
@@ -92,9 +99,17 @@ impl SourceReport {
             name,
             statistics,
             goes_on,
+            ..
         } = self;
         let damage = (!statistics.is_sound()).then(|| {
             format!("source `{name}` is not whole: {statistics}; what could be read is used")
+        });
+        let partial = (statistics.partial > 0).then(|| {
+            format!(
+                "{} of the {} turns of source `{name}` are partial, as where a recording begins and \
+                 ends; they are sent like the others, or left out with partial=drop",
+                statistics.partial, statistics.turns
+            )
         });
         let rest = goes_on.then(|| {
             format!(
@@ -103,7 +118,7 @@ impl SourceReport {
                 statistics.turns
             )
         });
-        damage.into_iter().chain(rest)
+        damage.into_iter().chain(partial).chain(rest)
     }
 }
 

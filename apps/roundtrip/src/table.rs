@@ -81,6 +81,15 @@ fn notes(arm: &Arm) -> Vec<String> {
         ));
     }
     notes.extend(operation::notes(trial));
+    if trial.skipped > 0 {
+        notes.push(format!(
+            "{} turns of the source were not sent: a newer one was there, or they never came",
+            trial.skipped
+        ));
+    }
+    if let Some(why) = &trial.source_end {
+        notes.push(format!("nothing more to send: {why}"));
+    }
     if trial.is_generator_limited() {
         notes.push(format!(
             "{} of {} scans were sent more than {:.1} ms late: this machine did not keep the \

@@ -367,6 +367,57 @@ async fn clouds_of_a_foreign_node_are_answered(master: Kind) {
     transport.close(Duration::from_secs(5)).await;
 }
 
+/// The vehicle sends on what others publish at a master of its own, as they publish it.
+async fn sent_on(master: &Master, topic: &str, kind: &MessageType) {
+    let source = format!("--source=ros:{topic}?master=http://{}", master.address);
+    let results = tempfile::tempdir().unwrap();
+    let mut run = ours(&["run", "--transport=local:onwards", "--samples=3", &source]);
+    run.args(["--warmup=1", "--detector=fixed-delay:1ms", "--results"]);
+    let text = output(run.arg(results.path())).await;
+    assert!(text.contains("samples answered"), "{text}");
+    let run = std::fs::read_dir(results.path()).unwrap().next().unwrap();
+    let summary = std::fs::read(run.unwrap().path().join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let arm = &summary["arms"][0];
+    assert_eq!(arm["answered"], 3, "{arm}");
+    let data_type = match *kind == VelodyneScan::TYPE {
+        true => "scan",
+        false => "cloud",
+    };
+    assert_eq!(arm["source"]["data_type"], data_type, "{arm}");
+    assert!(arm["source"]["statistics"]["turns"].as_u64() >= Some(3));
+}
+
+/// A bag that rosbag plays, as it recorded it from a vehicle, stands for the driver of a sensor.
+async fn a_bag_that_is_played_is_a_source(master: Kind) {
+    let folder = tempfile::tempdir().unwrap();
+    let bag = folder.path().join("driver.bag");
+    let master = master.start().await;
+    let edge = master.edge().await;
+    let vehicle = master.vehicle("scan");
+    let topic = "/velodyne_packets";
+    let mut record = ros("rosbag", &master.address);
+    record.args(["record", topic, "--limit", "10", "-O"]);
+    output(record.arg(&bag)).await;
+    for side in [vehicle, edge] {
+        side.send(Signal::SIGINT);
+        side.ended().await;
+    }
+    let mut play = ros("rosbag", &master.address);
+    let _play = Program::start(play.args(["play", "--loop", "--quiet"]).arg(&bag));
+    sent_on(&master, topic, &VelodyneScan::TYPE).await;
+}
+
+async fn clouds_of_a_foreign_node_are_a_source(master: Kind) {
+    let truth = Truth::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cloud");
+    std::fs::write(&file, truth.clouds()[0].encode()).unwrap();
+    let master = master.start().await;
+    let _talk = Program::start(peer("talk.py", &master.address).arg(&file));
+    sent_on(&master, "/points", &PointCloud2::TYPE).await;
+}
+
 /// Both sides at work, told to end by `signal`: when they have ended, the master knows nobody.
 async fn nobody_is_registered_after(master: Kind, signal: Signal) {
     let master = master.start().await;
@@ -518,6 +569,8 @@ fn main() -> ExitCode {
         rosbag_keeps_scans needs python(), rosbag();
         rosbag_keeps_clouds needs python(), rosbag();
         clouds_of_a_foreign_node_are_answered needs python();
+        clouds_of_a_foreign_node_are_a_source needs python();
+        a_bag_that_is_played_is_a_source needs python(), rosbag();
         nobody_is_registered_after_an_interrupt needs python();
         nobody_is_registered_after_a_termination needs python();
         nobody_is_registered_after_a_panic needs python();

@@ -8,6 +8,7 @@
 mod answers;
 mod feed;
 mod frame;
+mod live;
 mod local;
 mod lookout;
 mod mode;
@@ -31,6 +32,7 @@ use transport_api::{Error, ErrorKind, Publisher, Qos, Result, Sequence, TopicFil
 pub use exchange::{DataType, Source};
 pub use feed::Feed;
 pub use frame::{Frame, Objects};
+pub use live::Inlet;
 pub use mode::{Mode, Verdict};
 pub use operation::{Limits, Listed, Operation, Switched};
 pub use record::{Missed, SampleRecord, Trial};
@@ -39,7 +41,7 @@ use answers::{Answers, Echo};
 use local::Local;
 use lookout::Lookout;
 use outlet::{Outlet, Selected};
-use schedule::{Sender, Sent};
+use schedule::{Outcome, Sender, Sent};
 use selection::Selection;
 
 /// How a trial runs.
@@ -53,7 +55,7 @@ pub struct Settings {
     pub scan_qos: Qos,
     /// Quality of service of object lists.
     pub objects_qos: Qos,
-    /// Scans per second.
+    /// Scans per second; those of a live feed come as its sensor gives them.
     pub rate: f64,
     /// Echoes of an empty scan before anything else is sent.
     pub handshake: u64,
@@ -129,6 +131,10 @@ pub async fn drive(
     };
     exchange::check_metadata(transport)?;
     transport.capabilities().check_size(feed.largest())?;
+    let period_ns = match feed.is_live() {
+        true => 0,
+        false => i64::try_from(period.as_nanos()).unwrap_or(i64::MAX),
+    };
     let began = settings.clock.pair();
     let outages = Outages::watch(transport.events(), settings.clock);
     let (topic, schema) = match feed.data_type() {
@@ -181,9 +187,15 @@ pub async fn drive(
     let detector = local.as_ref().map(|local| local.detector().to_owned());
     let selection = Selection::new(settings.limits, detector, outlet, total as usize);
     let local = match local {
-        Some(local) => {
-            Some(Local::start(local, settings.lists, feed.data_type(), feed.encode(0, 0)).await?)
-        }
+        Some(local) => Some(
+            Local::start(
+                local,
+                settings.lists,
+                feed.data_type(),
+                feed.payload(0).encode(0),
+            )
+            .await?,
+        ),
         None => None,
     };
     let (mut lookout, offers) = Lookout::new(selection, local, settings.clock);
@@ -201,8 +213,7 @@ pub async fn drive(
         progress(Progress::Handshake(n + 1));
     }
     let first = sequence.count();
-    let mut sent = Vec::new();
-    let mut rejection = None;
+    let mut outcome = Outcome::default();
     // Stopped before the edge was there: nothing is measured.
     if before.is_some() {
         answers.begin(first);
@@ -218,7 +229,7 @@ pub async fn drive(
         };
         let mut sending = sender.start()?;
         progress(Progress::Answered(0));
-        let outcome = loop {
+        outcome = loop {
             tokio::select! {
                 biased;
                 () = lookout.step(&mut answers) => {}
@@ -227,12 +238,12 @@ pub async fn drive(
                 })?,
             }
         };
-        (sent, rejection) = (outcome.sent, outcome.rejection);
         lookout.all_sent(outcome.unwatched);
         progress(Progress::Draining);
-        drain(&sent, &mut answers, &mut lookout, &mut stop).await;
+        drain(&outcome.sent, &mut answers, &mut lookout, &mut stop).await;
     }
 
+    let sent = outcome.sent;
     // One more echo says how many scans the edge has answered in all: that splits what is missed by
     // direction, also at the tail. Without it the split is unknown, not zero. It also brings what the
     // edge stamped after the last answer.
@@ -249,7 +260,7 @@ pub async fn drive(
     record::set_lists(&mut samples, &listed);
     Ok(Trial {
         source: sequence.source(),
-        period_ns: i64::try_from(period.as_nanos()).unwrap_or(i64::MAX),
+        period_ns,
         began,
         ended: settings.clock.pair(),
         outages: outages.so_far(),
@@ -261,7 +272,9 @@ pub async fn drive(
         unrelated: answers.unrelated(),
         undecodable: answers.undecodable(),
         refused: answers.refused(),
-        rejection,
+        rejection: outcome.rejection,
+        skipped: outcome.skipped,
+        source_end: outcome.source_end,
         unseen_frames,
         publisher: publisher.counters(),
         subscriber: answers.counters(),

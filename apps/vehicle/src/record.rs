@@ -48,7 +48,7 @@ pub struct Missed {
 pub struct Trial {
     /// The source number of its scans on the wire.
     pub source: u64,
-    /// Time from one scheduled scan to the next, in nanoseconds.
+    /// Time from one scheduled scan to the next, in nanoseconds; 0 if a sensor said when.
     pub period_ns: i64,
     /// The vehicle's clocks when it began.
     pub began: ClockPair,
@@ -77,6 +77,11 @@ pub struct Trial {
     /// Frames that each viewer or recorder had no room for, in the order of
     /// [`crate::Settings::frames`].
     pub unseen_frames: Vec<u64>,
+    /// Turns of a sensor that were not sent: a newer one was there, or they could not be sent as what
+    /// the others are.
+    pub skipped: u64,
+    /// Why a sensor or a recording gave no more, if that was before the trial's end.
+    pub source_end: Option<String>,
     /// The publisher of scans.
     pub publisher: PublisherCounters,
     /// The subscriber of object lists.
@@ -87,6 +92,7 @@ impl Trial {
     /// Whether it ran to its end and every scan was answered.
     pub fn is_complete(&self) -> bool {
         !self.interrupted
+            && self.source_end.is_none()
             && !self.samples.is_empty()
             && self.count(Status::Answered) == self.samples.len()
     }
@@ -337,6 +343,8 @@ mod tests {
             rejection: None,
             operation: Operation::default(),
             unseen_frames: Vec::new(),
+            skipped: 0,
+            source_end: None,
             publisher: PublisherCounters::default(),
             subscriber: SubscriberCounters::default(),
         };

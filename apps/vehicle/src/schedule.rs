@@ -1,4 +1,5 @@
-//! The open-loop schedule: an absolute instant for every scan, kept by a thread of its own.
+//! The open-loop schedule: an absolute instant for every scan, kept by a thread of its own, or the
+//! pace of a sensor.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use transport_api::{Error, Message, MessageId, Publisher, Refused, Result, Why};
 
-use crate::feed::Feed;
+use crate::feed::{Feed, Next, Payload};
 use crate::selection::Offer;
 
 /// What was sent.
@@ -32,13 +33,27 @@ impl Sent {
     }
 }
 
-/// Everything that was sent, and why the first refused scan was refused.
+/// Everything that was sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) sent: Vec<Sent>,
+    /// Why the first refused scan was refused.
     pub(crate) rejection: Option<String>,
     /// Frames of which nobody could be told.
     pub(crate) unwatched: u64,
+    /// Turns of a sensor that were not sent.
+    pub(crate) skipped: u64,
+    /// Why a sensor gave no more, before there were enough.
+    pub(crate) source_end: Option<String>,
+}
+
+/// A payload and when it is due.
+struct Due {
+    scheduled: Instant,
+    /// When it began to be sent: a turn of a sensor does when it is complete, also while nobody
+    /// takes it yet.
+    start: Instant,
+    payload: Payload,
 }
 
 pub(crate) struct Sender {
@@ -77,20 +92,31 @@ impl Sender {
         Ok(sending)
     }
 
-    fn send_all(self) -> Outcome {
+    fn send_all(mut self) -> Outcome {
         let begin = Instant::now() + self.period;
+        let ids = std::mem::take(&mut self.ids);
         let mut outcome = Outcome {
-            sent: Vec::with_capacity(self.ids.len()),
-            rejection: None,
-            unwatched: 0,
+            sent: Vec::with_capacity(ids.len()),
+            ..Outcome::default()
         };
-        for (n, &id) in self.ids.iter().enumerate() {
-            // Never re-based: a late scan is sent at once and does not delay the next ones.
-            let scheduled = begin + self.period.mul_f64(n as f64);
-            if !self.wait_until(scheduled) {
-                break;
-            }
-            let (sent, payload, refused) = self.send(n, id, scheduled);
+        self.feed.begin();
+        for (n, id) in ids.into_iter().enumerate() {
+            let due = match self.feed.next(&self.stop) {
+                // Never re-based: a late scan is sent at once and does not delay the next ones.
+                None => self.on_schedule(n, begin + self.period.mul_f64(n as f64)),
+                Some(Next::Payload(complete, payload)) => Some(Due {
+                    scheduled: complete,
+                    start: complete,
+                    payload,
+                }),
+                Some(Next::Stopped) => None,
+                Some(Next::Ended(why)) => {
+                    outcome.source_end = Some(why);
+                    None
+                }
+            };
+            let Some(due) = due else { break };
+            let (sent, payload, refused) = self.send(id, due);
             let offer = Offer {
                 seq: id.seq,
                 timeline: sent.timeline,
@@ -102,16 +128,26 @@ impl Sender {
             outcome.sent.push(sent);
             outcome.rejection = outcome.rejection.or(refused);
         }
+        outcome.skipped = self.feed.skipped();
         outcome
     }
 
-    fn send(&self, n: usize, id: MessageId, scheduled: Instant) -> (Sent, Bytes, Option<String>) {
+    /// Payload `n` of the loop when it is due; `None` if stopped before.
+    fn on_schedule(&self, n: usize, scheduled: Instant) -> Option<Due> {
+        self.wait_until(scheduled).then(|| Due {
+            scheduled,
+            start: Instant::now(),
+            payload: self.feed.payload(n),
+        })
+    }
+
+    fn send(&self, id: MessageId, due: Due) -> (Sent, Bytes, Option<String>) {
         let mut timeline = Timeline::default();
-        timeline.set(Point::Scheduled, self.clock.at(scheduled));
-        let start = self.clock.now();
+        timeline.set(Point::Scheduled, self.clock.at(due.scheduled));
+        let start = self.clock.at(due.start);
         timeline.set(Point::Start, start);
         timeline.set(Point::VehicleIn, self.clock.now());
-        let payload = self.feed.encode(n, id.seq as u32);
+        let payload = due.payload.encode(id.seq as u32);
         let bytes = payload.len();
         let mut message = Message::new(payload.clone()).with_id(id);
         message.meta.stamps = exchange::pack_start(start, self.clock.id());
