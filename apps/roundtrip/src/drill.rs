@@ -13,7 +13,7 @@ use latency_timeline::Clock;
 use tokio::sync::watch;
 use transport_api::{Registry, TransportConfig};
 use transport_relay::{Path, Proxy};
-use vehicle::Progress;
+use vehicle::{Mode, Progress};
 
 use crate::campaign::{self, AT_ONCE, EDGE_START, END, HOST_START};
 use crate::child::Child;
@@ -264,9 +264,9 @@ impl Drill<'_> {
     ) -> Result<Done, Failure> {
         let normal = (NORMAL * self.args.rate).ceil() as u64;
         let mut marks = Marks::default();
-        let mut answered = 0;
+        let mut seen = Seen::default();
         if !self
-            .until(&mut vehicle, &mut answered, WARM_UP + normal, None, stop)
+            .until(&mut vehicle, &mut seen, WARM_UP + normal, None, stop)
             .await?
         {
             return Err(Failure::text("stopped before anything could fail"));
@@ -280,7 +280,7 @@ impl Drill<'_> {
             loop {
                 tokio::select! {
                     done = &mut failing => break done?,
-                    report = vehicle.next() => answered = count(&report?, answered),
+                    report = vehicle.next() => seen.note(&report?),
                     _ = stop.wait_for(|stop| *stop) => {
                         return Err(Failure::text("stopped while something failed"));
                     }
@@ -288,9 +288,9 @@ impl Drill<'_> {
             }
         }
         marks.healed_ns = self.clock.now();
-        let back = answered + normal + u64::from(self.args.operation.recoveries);
+        let back = seen.answered + normal + u64::from(self.args.operation.recoveries);
         marks.recovered = self
-            .until(&mut vehicle, &mut answered, back, Some(PATIENCE), stop)
+            .until(&mut vehicle, &mut seen, back, Some(PATIENCE), stop)
             .await?;
         marks.stopped_ns = self.clock.now();
         marks.memory_after = vehicle.pid().and_then(resources::resident);
@@ -300,21 +300,21 @@ impl Drill<'_> {
         }
     }
 
-    /// Reads reports until so many scans are answered; `false` if told to stop or out of patience
+    /// Reads reports until so many scans are answered and the vehicle relies on the edge; `false` if told to stop or out of patience
     /// before.
     async fn until(
         &self,
         vehicle: &mut Child,
-        answered: &mut u64,
+        seen: &mut Seen,
         wanted: u64,
         patience: Option<Duration>,
         stop: &mut watch::Receiver<bool>,
     ) -> Result<bool, Failure> {
         let end = tokio::time::sleep(patience.unwrap_or(EDGE_START + PATIENCE));
         tokio::pin!(end);
-        while *answered < wanted {
+        while seen.answered < wanted || seen.local {
             tokio::select! {
-                report = vehicle.next() => *answered = count(&report?, *answered),
+                report = vehicle.next() => seen.note(&report?),
                 () = &mut end => return Ok(false),
                 _ = stop.wait_for(|stop| *stop) => return Ok(false),
             }
@@ -472,11 +472,24 @@ async fn within(patience: Duration, child: &mut Child) -> Result<Report, Failure
     report.unwrap_or_else(|_| Err(Failure::text(format!("not ready within {patience:?}"))))
 }
 
-fn count(report: &Report, answered: u64) -> u64 {
-    match report {
-        Report::Progress {
-            progress: Progress::Answered(answered),
-        } => *answered,
-        _ => answered,
+/// What the vehicle has told.
+#[derive(Debug, Default)]
+struct Seen {
+    answered: u64,
+    /// Whether it relies on itself.
+    local: bool,
+}
+
+impl Seen {
+    fn note(&mut self, report: &Report) {
+        match report {
+            Report::Progress {
+                progress: Progress::Answered(answered),
+            } => self.answered = *answered,
+            Report::Progress {
+                progress: Progress::Switched(mode),
+            } => self.local = *mode == Mode::Local,
+            _ => {}
+        }
     }
 }

@@ -203,8 +203,11 @@ pub(crate) fn summary(trial: &Trial) -> Value {
     })
 }
 
+/// The text of a cell.
+type Cell = fn(&Trial) -> String;
+
 /// The rows of the table, each with its cell.
-pub(crate) const ROWS: [(&str, fn(&Trial) -> String); 6] = [
+pub(crate) const ROWS: [(&str, Cell); 6] = [
     ("object lists, edge / local", |trial| {
         let of = |source| trial.lists(source);
         format!("{} / {}", of(Source::Edge), of(Source::Local))

@@ -26,6 +26,8 @@ impl Phase {
             Progress::Handshake(_) => Self::Handshake,
             Progress::Answered(answered) if answered > warmup => Self::Measuring,
             Progress::Answered(_) => Self::WarmingUp,
+            // It happens in every phase, and no phase leads back to the first.
+            Progress::Switched(_) => Self::Starting,
             Progress::Draining => Self::Draining,
         }
     }

@@ -168,7 +168,7 @@ impl<'a> Answers<'a> {
                 repeats: 0,
             },
         );
-        (self.progress)(Progress::Answered(self.noted.len() as u64));
+        self.tell(Progress::Answered(self.noted.len() as u64));
         Some(Arrived {
             seq: scan.seq,
             timeline,
@@ -184,6 +184,11 @@ impl<'a> Answers<'a> {
         if let Some(answer) = scan.and_then(|scan| self.noted.get_mut(&scan)) {
             answer.timeline.merge(stamps);
         }
+    }
+
+    /// Tells how far the trial is.
+    pub(crate) fn tell(&self, progress: Progress) {
+        (self.progress)(progress);
     }
 
     /// Answers of different scans.

@@ -85,6 +85,8 @@ pub enum Progress {
     Handshake(u64),
     /// So many scans, warm-up included, were answered; 0 when the schedule begins.
     Answered(u64),
+    /// The vehicle relies on somebody else now.
+    Switched(Mode),
     /// The last scan was sent; waiting for answers.
     Draining,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use latency_timeline::Clock;
 use tokio::sync::mpsc;
 
+use crate::Progress;
 use crate::answers::Answers;
 use crate::local::{Done, Local};
 use crate::operation::{Listed, Operation};
@@ -43,7 +44,7 @@ impl Lookout {
     /// Waits for the next thing that happens and sees to it. Cancel-safe.
     pub(crate) async fn step(&mut self, answers: &mut Answers<'_>) {
         let clock = self.clock;
-        let deadline = self.selection.next_deadline();
+        let (mode, deadline) = (self.selection.mode(), self.selection.next_deadline());
         tokio::select! {
             biased;
             Some(offer) = self.offered.recv() => self.selection.offered(offer, clock.now()),
@@ -60,6 +61,9 @@ impl Lookout {
             () = passes(deadline, clock) => self.selection.pass(clock.now()),
         }
         self.detect();
+        if self.selection.mode() != mode {
+            answers.tell(Progress::Switched(self.selection.mode()));
+        }
     }
 
     /// The sending thread has told of its last frame; of `unwatched` others it could not.

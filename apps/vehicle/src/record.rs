@@ -30,7 +30,8 @@ pub struct SampleRecord {
     pub objects: usize,
     /// How often the answer arrived again.
     pub repeats: u32,
-    /// The list that the vehicle acted on; `None` if there was none for it or a newer frame.
+    /// The list that the vehicle acted on; `None` if the frame was given up before there was one for
+    /// it or a newer one.
     pub listed: Option<Listed>,
 }
 
@@ -154,7 +155,8 @@ impl Trial {
         ages.collect()
     }
 
-    /// Measured frames that neither had a list nor were followed by one that had.
+    /// Measured frames that were given up: sixteen newer ones were overdue, or the trial ended, before
+    /// there was a list for it or a newer one.
     pub fn unlisted(&self) -> usize {
         let samples = self.samples.iter();
         samples.filter(|sample| sample.listed.is_none()).count()

@@ -135,7 +135,7 @@ impl Selection {
             self.operation.refused += 1;
             self.decide(seq, Verdict::Refused, now);
         }
-        let local = self.switch.is_some_and(|s| s.mode() == Mode::Local);
+        let local = self.mode() == Mode::Local;
         let need = match local || !accepted {
             true => Need::Detection,
             false => Need::Answer,
@@ -235,6 +235,11 @@ impl Selection {
         self.operation.failure.get_or_insert_with(panicked);
         self.operation.failed += u64::from(self.running.take().is_some());
         self.switch = None;
+    }
+
+    /// On whom the vehicle relies.
+    pub(crate) fn mode(&self) -> Mode {
+        self.switch.map_or(Mode::Edge, |switch| switch.mode())
     }
 
     /// Whether the vehicle is still to find a list by itself.

@@ -93,8 +93,8 @@ impl Verdict {
                 .find(|after| *after >= 0)
         };
         let switches = operation.switches.iter();
-        let since = switches.filter(|switch| switch.at_ns >= marks.failed_ns);
-        let return_ns = match since.last() {
+        let mut since = switches.filter(|switch| switch.at_ns >= marks.failed_ns);
+        let return_ns = match since.next_back() {
             Some(last) if last.to == Mode::Local => None,
             Some(last) => Some((last.at_ns - marks.healed_ns).max(0)),
             None => first(Source::Edge, marks.healed_ns),
