@@ -105,18 +105,6 @@ mod mqtt {
     }
 }
 
-#[cfg(feature = "zenoh")]
-#[test]
-fn a_vehicle_over_zenoh_stays_operational_while_its_link_is_cut() {
-    stays_operational("zenoh:peer", "cut:2s");
-}
-
-#[cfg(feature = "rosmaster")]
-#[test]
-fn a_vehicle_over_ros_stays_operational_while_its_edge_is_gone() {
-    stays_operational("rosmaster:embedded", "edge-kill");
-}
-
 #[test]
 fn what_a_transport_cannot_fail_at_is_said() {
     let results = tempfile::tempdir().unwrap();
