@@ -96,10 +96,20 @@ const ARROWS: &[Arrows] = &[
     )
     .dev(&["lidar-scene"]),
     arrows(
+        "view",
+        &[
+            "vehicle",
+            "lidar-messages",
+            "lidar-sensor",
+            "latency-timeline",
+        ],
+    ),
+    arrows(
         "roundtrip",
         &[
             "backends",
             "vehicle",
+            "view",
             "edge",
             "exchange",
             "perception",

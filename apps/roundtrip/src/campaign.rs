@@ -13,6 +13,7 @@ use latency_timeline::Status;
 use tokio::sync::watch;
 use transport_api::{Registry, TransportConfig};
 use vehicle::Progress;
+use view::{State, Stream};
 
 use crate::child::{Child, EarlyEnd};
 use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs, TransportUrl};
@@ -23,6 +24,7 @@ use crate::output::{note, say};
 use crate::phase::Phase;
 use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
+use crate::screen;
 use crate::signal;
 use crate::supervision::{Pulse, Report};
 use crate::table;
@@ -53,6 +55,11 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     // Mistakes in what all arms share are found before anything is started.
     args.load.check(registry)?;
     args.quality.topics()?;
+    let viewer = args.view.start()?;
+    let streams: Vec<Option<Stream>> = arms
+        .iter()
+        .map(|(label, _)| viewer.as_ref().map(|viewer| viewer.stream(label.as_str())))
+        .collect();
     let environment = Environment::read();
     if !environment.optimised {
         note!("built without optimisation: the figures are not to be used; use --release");
@@ -63,7 +70,7 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     };
     let mut unmeasured = Vec::new();
     let mut kept = true;
-    for (label, config) in arms {
+    for ((label, config), stream) in arms.into_iter().zip(streams) {
         if *stop.borrow() {
             unmeasured.push(label);
             continue;
@@ -73,11 +80,16 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
             args: &args,
             label: &label,
             folder: &folder,
+            stream: stream.as_ref(),
         };
         let mut early_ends = Vec::new();
         let outcome = trial.run(&config, stop.clone(), &mut early_ends).await;
         if let Err(failure) = &outcome {
             note!("{label}: {failure}");
+        }
+        if let Some(stream) = stream {
+            let failure = outcome.as_ref().err().map(ToString::to_string);
+            stream.enter(screen::ending(failure.as_deref()));
         }
         let added = results.add(Arm {
             label,
@@ -90,6 +102,9 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
             note!("error: {failure}");
             kept = false;
         }
+    }
+    if let Some(viewer) = viewer {
+        viewer.close().await;
     }
     let mut text = table::of_arms(results.arms());
     let interrupted = *stop.borrow();
@@ -144,6 +159,8 @@ struct Trial<'a> {
     args: &'a RunArgs,
     label: &'a str,
     folder: &'a Path,
+    /// Where the view shows it.
+    stream: Option<&'a Stream>,
 }
 
 impl Trial<'_> {
@@ -221,6 +238,11 @@ impl Trial<'_> {
                 Some(other) => return Err(Failure::text(format!("unexpected report {other:?}"))),
                 None => return Ok(Outcome::stopped()),
             }
+        }
+        if let Some(stream) = self.stream {
+            let path = stream.listen();
+            let path = path.map_err(|error| Failure::new("make a socket for the view", error))?;
+            of_vehicle.push(format!("--view-relay={}", path.display()));
         }
         let vehicle = self.child("vehicle", &of_vehicle, &second, resources)?;
         self.measure(vehicle, bar, stop, company).await
@@ -343,6 +365,9 @@ impl Trial<'_> {
     /// Shows where the trial is; without a terminal in plain lines.
     fn enter(&self, phase: Phase, bar: &ProgressBar) {
         bar.set_message(phase.to_string());
+        if let Some(stream) = self.stream {
+            stream.enter(State::Running(phase.to_string()));
+        }
         if bar.is_hidden() {
             note!("{}: {phase}", self.label);
         }

@@ -17,6 +17,7 @@ use crate::eval::EvalArgs;
 use crate::failure::Failure;
 use crate::lists::ListArgs;
 use crate::operation::OperationArgs;
+use crate::screen::ViewArgs;
 use crate::sensor::SensorArgs;
 
 /// Sends lidar scans from a vehicle to an edge and object lists back, over interchangeable
@@ -104,6 +105,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) operation: OperationArgs,
 
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+
     /// The study's protocol: 600 samples, unless --samples says otherwise.
     #[arg(long, env = "ROUNDTRIP_FULL")]
     pub(crate) full: bool,
@@ -151,6 +155,13 @@ pub(crate) struct VehicleArgs {
 
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+
+    /// Socket of the run's view.
+    #[arg(long, hide = true)]
+    pub(crate) view_relay: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) supervision: SupervisionArgs,

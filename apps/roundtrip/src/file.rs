@@ -21,7 +21,8 @@ use crate::failure::Failure;
 pub(crate) const PREFIX: &str = "ROUNDTRIP_";
 
 /// Variables under our prefix that belong to the tests and not to an option.
-const FOREIGN: [&str; 4] = [
+const FOREIGN: [&str; 5] = [
+    "ROUNDTRIP_CHROMIUM",
     "ROUNDTRIP_DATA",
     "ROUNDTRIP_MOSQUITTO",
     "ROUNDTRIP_ROSMASTER",

@@ -35,6 +35,7 @@ mod phase;
 mod resources;
 mod results;
 mod ros;
+mod screen;
 mod sensor;
 mod sides;
 mod signal;

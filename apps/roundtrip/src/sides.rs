@@ -21,6 +21,7 @@ use crate::log;
 use crate::output::{note, say};
 use crate::phase::Phase;
 use crate::results::{Arm, Outcome, Results};
+use crate::screen::Screen;
 use crate::signal;
 use crate::supervision::{EdgeReport, Pulse, Report, TrialReport, Usage, tell};
 use crate::table;
@@ -179,7 +180,11 @@ async fn measure(
         check_place(registry, &config, args.with_edge).await?;
     }
     let patience = args.connection.connect_timeout;
-    let settings = vehicle::Settings {
+    // Before anything is waited for, so that a page can say what it waits for.
+    let scheme = config.url().scheme();
+    let screen = Screen::of_vehicle(&args.view, args.view_relay.as_deref(), scheme)?;
+    let (screen, frames) = screen.unzip();
+    let mut settings = vehicle::Settings {
         topics: args.quality.topics()?,
         scan_qos: args.quality.scans(),
         objects_qos: QualityArgs::received(args.quality.objects()),
@@ -191,7 +196,7 @@ async fn measure(
         clock: Clock::start(),
         limits: args.operation.limits(),
         selected: args.operation.publish_selected,
-        frames: Vec::new(),
+        frames: frames.into_iter().collect(),
         lists: args.detection.lists.settings(),
     };
     let local = args.operation.perception(&args.detection, settings.clock)?;
@@ -233,9 +238,17 @@ async fn measure(
         if told.get() < Some(phase) {
             told.set(Some(phase));
             note!("vehicle: {phase}");
+            if let Some(screen) = &screen {
+                screen.enter(phase);
+            }
         }
     };
     let driven = vehicle::drive(&*transport, feed, &settings, local, stop.clone(), progress).await;
+    settings.frames.clear();
+    if let Some(screen) = screen {
+        let failure = driven.as_ref().err().map(ToString::to_string);
+        screen.finish(failure.as_deref()).await;
+    }
     let interrupted = stop.borrow().then_some(settings.samples);
     // Its failure must not take along what the vehicle has measured.
     let edge = match inside {
