@@ -105,9 +105,21 @@ const ARROWS: &[Arrows] = &[
         ],
     ),
     arrows(
+        "recorder",
+        &[
+            "vehicle",
+            "exchange",
+            "lidar-messages",
+            "lidar-sensor",
+            "lidar-detector",
+            "latency-timeline",
+        ],
+    ),
+    arrows(
         "roundtrip",
         &[
             "backends",
+            "recorder",
             "vehicle",
             "view",
             "edge",

@@ -244,6 +244,9 @@ impl Trial<'_> {
             let path = path.map_err(|error| Failure::new("make a socket for the view", error))?;
             of_vehicle.push(format!("--view-relay={}", path.display()));
         }
+        if let Some(file) = self.args.record.of_arm(self.label)? {
+            of_vehicle.push(format!("--record={}", file.display()));
+        }
         let vehicle = self.child("vehicle", &of_vehicle, &second, resources)?;
         self.measure(vehicle, bar, stop, company).await
     }

@@ -17,6 +17,7 @@ use crate::eval::EvalArgs;
 use crate::failure::Failure;
 use crate::lists::ListArgs;
 use crate::operation::OperationArgs;
+use crate::record::RecordArgs;
 use crate::screen::ViewArgs;
 use crate::sensor::SensorArgs;
 
@@ -108,6 +109,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) view: ViewArgs,
 
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
+
     /// The study's protocol: 600 samples, unless --samples says otherwise.
     #[arg(long, env = "ROUNDTRIP_FULL")]
     pub(crate) full: bool,
@@ -141,6 +145,9 @@ pub(crate) struct VehicleArgs {
 
     #[command(flatten)]
     pub(crate) operation: OperationArgs,
+
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 
     /// Folder below which a folder for this trial is made; without it only the table is printed.
     #[arg(long, value_name = "DIR", env = "ROUNDTRIP_RESULTS")]

@@ -32,6 +32,7 @@ mod operation;
 mod outage;
 mod output;
 mod phase;
+mod record;
 mod resources;
 mod results;
 mod ros;

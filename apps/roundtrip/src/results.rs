@@ -46,6 +46,7 @@ pub(crate) struct Outcome {
     pub(crate) edge: Option<EdgeReport>,
     pub(crate) host: Option<Usage>,
     pub(crate) source: Option<SourceReport>,
+    pub(crate) recording: Option<String>,
 }
 
 impl Outcome {
@@ -69,6 +70,7 @@ impl Outcome {
             edge,
             host: None,
             source: Some(report.source),
+            recording: report.recording,
         };
         (outcome, failure.into_iter().collect())
     }
@@ -218,6 +220,7 @@ impl Arm {
             })),
             "operation": trial.map(operation::summary),
             "unseen_frames": trial.map(|trial| &trial.unseen_frames),
+            "recording": outcome.recording,
             "publisher": trial.map(|trial| trial.publisher),
             "subscriber": trial.map(|trial| trial.subscriber),
             "stages_ns": stages,

@@ -20,6 +20,7 @@ use crate::load::Load;
 use crate::log;
 use crate::output::{note, say};
 use crate::phase::Phase;
+use crate::record;
 use crate::results::{Arm, Outcome, Results};
 use crate::screen::Screen;
 use crate::signal;
@@ -229,6 +230,13 @@ async fn measure(
         return Ok(ExitCode::SUCCESS);
     };
     opened.push(Arc::clone(&transport));
+    let recording = args.record.start(recorder::Settings {
+        clocks: settings.clock.pair(),
+        objects: settings.lists.format,
+        convention: args.detection.convention(),
+    })?;
+    let (recorder, frames) = recording.unzip();
+    settings.frames.extend(frames);
     let told = Cell::new(None);
     let progress = |progress| {
         if supervised {
@@ -249,6 +257,10 @@ async fn measure(
         let failure = driven.as_ref().err().map(ToString::to_string);
         screen.finish(failure.as_deref()).await;
     }
+    let recording = match recorder {
+        Some(recorder) => Some(record::finish(recorder).await),
+        None => None,
+    };
     let interrupted = stop.borrow().then_some(settings.samples);
     // Its failure must not take along what the vehicle has measured.
     let edge = match inside {
@@ -267,6 +279,13 @@ async fn measure(
     let info = transport.info().clone();
     let trial = driven?;
     let complete = trial.is_complete();
+    let recording = match recording.transpose()? {
+        Some(report) => {
+            let dropped = trial.unseen_frames.last().copied().unwrap_or(0);
+            Some(record::told(&report, dropped))
+        }
+        None => None,
+    };
     let label = info.scheme.clone();
     let report = TrialReport {
         trial,
@@ -274,6 +293,7 @@ async fn measure(
         usage: Usage::so_far(),
         edge,
         source: origin.report(),
+        recording,
     };
     if supervised {
         tell(&Report::Trial(Box::new(report)));

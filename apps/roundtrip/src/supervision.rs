@@ -66,6 +66,8 @@ pub(crate) struct TrialReport {
     pub(crate) edge: Option<Result<EdgeReport, String>>,
     /// Where its scans came from.
     pub(crate) source: SourceReport,
+    /// What became of its recording, in a line.
+    pub(crate) recording: Option<String>,
 }
 
 /// An edge at its end.

@@ -45,6 +45,7 @@ fn notes(arm: &Arm) -> Vec<String> {
     if let Some(source) = &outcome.source {
         notes.extend(source.warnings());
     }
+    notes.extend(outcome.recording.clone());
     let Some(trial) = &outcome.trial else {
         return notes;
     };

@@ -21,7 +21,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use libtest_mimic::{Arguments, Failed, Trial};
 use lidar_detector::FIXED_OBJECTS;
-use lidar_messages::{Detection3DArray, MessageType, PointCloud2, VelodyneScan};
+use lidar_messages::{
+    Detection3DArray, MarkerArray, MessageType, ObjectList, PointCloud2, VelodyneScan,
+};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use transport_api::{PeerId, Qos, SubscriberExt, TopicFilter, TransportConfig};
@@ -210,6 +212,39 @@ async fn tools_see(master: Kind, data_type: &str, topic: &str, kind: &MessageTyp
         output(packages.arg(topic).arg(folder.path())).await;
         let echo = rostopic(&["echo", "--noarr", "-n", "1"]).await;
         assert!(echo.contains("frame_id: \"velodyne\""), "{echo}");
+    }
+}
+
+/// The edge answers with states and draws for viewers, if asked for: rostopic shows both by the
+/// definitions that come with them.
+async fn tools_see_states_and_markers(master: Kind) {
+    let folder = tempfile::tempdir().unwrap();
+    let master = master.start().await;
+    let format = "--objects-format=object-list";
+    let mut edge = ours(&["edge", "--transport", &master.url("edge"), format]);
+    edge.args(["--detector=fixed-delay:1ms", "--track", "--markers"]);
+    let mut edge = Program::start(&mut edge);
+    assert!(edge.line().await.starts_with("edge ready"));
+    let mut vehicle = ours(&["vehicle", "--transport", &master.url("vehicle"), format]);
+    vehicle.args(["--samples=100000", "--warmup=0", "--source", truth::SOURCE]);
+    let _vehicle = Program::start(&mut vehicle);
+    for (topic, kind, part) in [
+        ("/objects", &ObjectList::TYPE, "model_id: 16"),
+        ("/objects/markers", &MarkerArray::TYPE, "ns: \"boxes\""),
+    ] {
+        let mut packages = peer("packages.py", &master.address);
+        output(packages.arg(topic).arg(folder.path())).await;
+        let rostopic = |args: &[&str]| {
+            let mut command = ros("rostopic", &master.address);
+            command
+                .args(args)
+                .arg(topic)
+                .env("PYTHONPATH", folder.path());
+            async move { output(&mut command).await }
+        };
+        assert_eq!(rostopic(&["type"]).await.trim(), kind.name);
+        let echo = rostopic(&["echo", "-n", "1"]).await;
+        assert!(echo.contains(part), "{echo}");
     }
 }
 
@@ -564,6 +599,7 @@ fn main() -> ExitCode {
     let trials = trials! {
         tools_see_scans needs python(), rostopic();
         tools_see_clouds needs python(), rostopic();
+        tools_see_states_and_markers needs python(), rostopic();
         rospy_reads_clouds needs python();
         roscpp_reads_clouds needs roscpp();
         rosbag_keeps_scans needs python(), rosbag();

@@ -18,7 +18,12 @@ fn with_view(arguments: &[&str]) -> (Process, String) {
     let mut command = roundtrip(arguments);
     command.args(["--view", "127.0.0.1:0", "--source=synthetic:1?turns=4"]);
     // Longer than any test looks, and for an edge that may take its time.
-    command.args(["--samples=100000", "--warmup=2", "--rate=2", "--local-detector=off"]);
+    command.args([
+        "--samples=100000",
+        "--warmup=2",
+        "--rate=2",
+        "--local-detector=off",
+    ]);
     let mut process = Process::start(command);
     process.says("view: http://");
     process.says("/\n");
