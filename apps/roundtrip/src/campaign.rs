@@ -55,6 +55,9 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     // Mistakes in what all arms share are found before anything is started.
     args.load.check(registry)?;
     args.quality.topics()?;
+    for (label, _) in &arms {
+        args.record.of_arm(label)?;
+    }
     let viewer = args.view.start()?;
     let streams: Vec<Option<Stream>> = arms
         .iter()
