@@ -159,9 +159,10 @@ async fn the_page_and_all_that_it_names_are_served_and_nothing_else_may_be_loade
             assert!(!text.contains(foreign), "{path} has {foreign}");
         }
         // Quoted paths in the page and in its scripts.
+        let in_path = |letter: char| letter.is_ascii_alphanumeric() || "/.".contains(letter);
         let named = text.split('"').filter(|quoted| {
-            let script = quoted.strip_prefix('.').unwrap_or(quoted);
-            script.starts_with('/') && !script.contains(' ') && script.len() > 1
+            let path = quoted.strip_prefix('.').unwrap_or(quoted);
+            path.starts_with('/') && path.len() > 1 && path.chars().all(in_path)
         });
         open.extend(named.map(|path| path.trim_start_matches('.').to_owned()));
         seen.push(path);
