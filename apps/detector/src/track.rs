@@ -108,11 +108,11 @@ impl Tracker {
 
 impl Track {
     fn find(&mut self, place: [f64; 2]) {
-        for axis in 0..2 {
-            // The expected place is off by what the velocity was wrong by.
-            let error = place[axis] - self.place[axis];
-            if self.age > 0.0 {
-                self.velocity[axis] += SMOOTHING * error / self.age;
+        if self.age > 0.0 {
+            let expected = self.place.iter().zip(place);
+            for (velocity, (expected, found)) in self.velocity.iter_mut().zip(expected) {
+                // The expected place is off by what the velocity was wrong by.
+                *velocity += SMOOTHING * (found - expected) / self.age;
             }
         }
         self.place = place;
