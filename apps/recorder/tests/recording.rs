@@ -50,7 +50,7 @@ fn frame(seq: u64, data_type: DataType, payload: Bytes, list: &Bytes) -> Frame {
     let mut timeline = Timeline::default();
     timeline.set(Point::Start, start_ns);
     let objects = (seq % 3 != 2).then(|| Objects {
-        source: if seq % 2 == 0 {
+        source: if seq.is_multiple_of(2) {
             Source::Edge
         } else {
             Source::Local
