@@ -56,7 +56,8 @@ impl RosTopic {
             }
         }
         let topic = topic.strip_prefix('/').unwrap_or(topic);
-        let topic = TopicName::parse(topic).map_err(|error| error.message().to_owned())?;
+        let topic = TopicName::parse(topic)
+            .map_err(|error| format!("the topic cannot be {topic:?}: {}", error.message()))?;
         let uri = master.or_else(|| variable("ROS_MASTER_URI")).ok_or(
             "which master? Set ROS_MASTER_URI, or add for example ?master=http://localhost:11311",
         )?;

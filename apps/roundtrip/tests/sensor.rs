@@ -132,7 +132,7 @@ fn packets_become_points_in_files() {
     // Twice would overwrite.
     let output = sensor(&["convert", &file, &format!("pcd:{folder}")]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("000000.pcd"), "{}", text(&output));
+    assert!(text(&output).contains("not empty"), "{}", text(&output));
 }
 
 #[test]
