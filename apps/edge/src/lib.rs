@@ -5,36 +5,48 @@
 //! wait while the detector works is [`Settings::scan_qos`]; with `exchange::freshest` it is the newest
 //! one, and the others are dropped and counted.
 //!
+//! It serves several vehicles by turns: each has a queue of its own, and of those that have something
+//! in it the next in line is served, whatever the others send. A vehicle that does not take its answers
+//! holds up its own scans and nobody else's. With [`Settings::collective`] the edge also publishes what
+//! all of them see in one frame.
+//!
 //! Every scan and every cloud is answered, also one without points. A message that is neither, a scan
 //! older than [`Settings::max_age`], and a cloud that the detector refuses, are counted and not
 //! answered; the next one is.
 
 mod age;
+pub mod collective;
+mod frame;
+mod lane;
 
 use std::fmt;
 use std::task::Poll;
 use std::time::Duration;
 
-use exchange::{DataType, Outage, Outages, Receipt, Topics, pack};
-use latency_timeline::{Clock, ClockPair, Point, Timeline};
+use exchange::{DataType, ObjectsFormat, Outage, Outages, Topics};
+use latency_timeline::{Clock, ClockPair};
 use lidar_detector::Detector;
+use lidar_messages::{Pose, Time};
 use lidar_sensor::Convention;
-use perception::{Fault, ListSettings, Lister, Perception};
+use perception::{ListSettings, Perception};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use transport_api::{
-    Error, ErrorKind, Message, Metadata, Publisher, PublisherCounters, PublisherExt, Qos, Result,
-    Sample, Sequence, Stage, Subscriber, SubscriberCounters, TopicFilter, Transport,
-};
+use tokio::time::{Interval, MissedTickBehavior};
+use transport_api::{Error, ErrorKind, Qos, Result, Sample, Transport};
 
-use age::Ages;
+pub use lane::{Counts, Served};
+
+use collective::Collective;
+use lane::Lane;
 
 /// How an edge works.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where scans come in and objects go out.
-    pub topics: Topics,
+    /// Whom it serves.
+    pub vehicles: Vec<Vehicle>,
+    /// The list of what all of them see; `None`: there is none.
+    pub collective: Option<collective::Settings>,
     /// Quality of service of scans.
     pub scan_qos: Qos,
     /// Quality of service of object lists.
@@ -50,49 +62,51 @@ pub struct Settings {
     pub clock: Clock,
 }
 
+/// A vehicle that an edge serves.
+#[derive(Clone, Debug)]
+pub struct Vehicle {
+    /// What reports call it.
+    pub name: String,
+    /// Where its scans come in and objects go out.
+    pub topics: Topics,
+    /// Where its lidar stands in the common frame; `None`: it says so itself on [`Topics::pose`], or
+    /// its objects are not in the collective list.
+    pub pose: Option<Pose>,
+}
+
 /// What an edge has done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// What became of the messages that were received.
-    pub counts: Counts,
+    /// For each vehicle.
+    pub vehicles: Vec<Served>,
+    /// The collective list.
+    pub collective: Option<collective::Report>,
     /// The clocks when it had subscribed.
     pub began: ClockPair,
     /// The clocks at its end.
     pub ended: ClockPair,
     /// When it was disconnected, by its clock.
     pub outages: Vec<Outage>,
-    /// The subscriber of scans.
-    pub scans: SubscriberCounters,
-    /// The subscriber of clouds.
-    pub clouds: SubscriberCounters,
-    /// The publisher of object lists.
-    pub objects: PublisherCounters,
-    /// The publisher of markers, if there are any.
-    pub markers: Option<PublisherCounters>,
 }
 
-/// What became of the messages that an edge received; each is in one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Object lists published.
-    pub answered: u64,
-    /// Scans older than allowed.
-    pub expired: u64,
-    /// Messages that were no scan or cloud.
-    pub undecodable: u64,
-    /// Clouds that the detector refused.
-    pub undetected: u64,
-    /// Object lists that the transport did not take.
-    pub unpublished: u64,
-    /// Messages in hand when the edge was told to stop.
-    pub unfinished: u64,
+impl Report {
+    /// Answers to all vehicles.
+    pub fn answered(&self) -> u64 {
+        self.vehicles
+            .iter()
+            .map(|served| served.counts.answered)
+            .sum()
+    }
 }
 
 /// An edge whose subscriptions are active.
 pub struct Edge {
-    scans: Box<dyn Subscriber>,
-    clouds: Box<dyn Subscriber>,
-    stage: DetectionStage,
+    perception: Perception,
+    lanes: Vec<Lane>,
+    /// The lane that is looked at first.
+    next: usize,
+    collective: Option<(Collective, Duration)>,
+    clock: Clock,
     began: ClockPair,
     outages: Outages,
 }
@@ -100,32 +114,18 @@ pub struct Edge {
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Edge")
-            .field("detector", &self.stage.perception.detector())
-            .finish()
+            .field("detector", &self.perception.detector())
+            .field("vehicles", &self.lanes.len())
+            .finish_non_exhaustive()
     }
-}
-
-/// From a received message to a published answer.
-struct DetectionStage {
-    perception: Perception,
-    max_age: Option<Duration>,
-    ages: Ages,
-    lister: Lister,
-    publisher: Box<dyn Publisher>,
-    markers: Option<Box<dyn Publisher>>,
-    answers: Sequence,
-    clock: Clock,
-    runtime: Handle,
-    /// Of the last answer, if it was taken; its stamps travel in the next one.
-    previous: Option<Receipt>,
-    counts: Counts,
 }
 
 impl Edge {
     /// Subscribes; the edge answers from the moment [`Edge::run`] is called. Not cancel-safe.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if the transport carries no metadata; what it answers.
+    /// [`ErrorKind::Unsupported`] if the transport carries no metadata; a pose that is none; what the
+    /// transport answers.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -135,43 +135,24 @@ impl Edge {
         settings: &Settings,
     ) -> Result<Self> {
         exchange::check_metadata(transport)?;
-        let topics = &settings.topics;
-        let publisher = transport
-            .publisher(
-                &topics.objects,
-                &settings.lists.format.schema()?,
-                settings.objects_qos,
-            )
-            .await?;
-        let markers = match settings.lists.markers {
-            true => {
-                let schema = exchange::markers_schema()?;
-                let qos = exchange::freshest();
-                Some(transport.publisher(&topics.markers, &schema, qos).await?)
+        let mut lanes = Vec::with_capacity(settings.vehicles.len());
+        for vehicle in &settings.vehicles {
+            lanes.push(Lane::open(transport, vehicle, settings).await?);
+        }
+        let collective = match &settings.collective {
+            None => None,
+            Some(list) => {
+                let schema = ObjectsFormat::Detection3d.schema()?;
+                let publisher = transport.publisher(&list.topic, &schema, Qos::default());
+                Some((Collective::new(publisher.await?, list), list.period))
             }
-            false => None,
-        };
-        let subscribe = async |topic, schema| {
-            transport
-                .subscriber(&TopicFilter::from(topic), &schema, settings.scan_qos)
-                .await
         };
         Ok(Self {
-            scans: subscribe(&topics.scan, exchange::scan_schema()?).await?,
-            clouds: subscribe(&topics.cloud, exchange::cloud_schema()?).await?,
-            stage: DetectionStage {
-                perception: Perception::new(detector, settings.convention, settings.clock),
-                max_age: settings.max_age,
-                ages: Ages::default(),
-                lister: Lister::new(settings.lists, 1),
-                publisher,
-                markers,
-                answers: Sequence::random(),
-                clock: settings.clock,
-                runtime: Handle::current(),
-                previous: None,
-                counts: Counts::default(),
-            },
+            perception: Perception::new(detector, settings.convention, settings.clock),
+            lanes,
+            next: 0,
+            collective,
+            clock: settings.clock,
             began: settings.clock.pair(),
             outages: Outages::watch(transport.events(), settings.clock),
         })
@@ -199,135 +180,94 @@ impl Edge {
     }
 
     async fn answer_all(mut self, mut stop: watch::Receiver<bool>) -> Report {
+        let runtime = Handle::current();
+        let mut ticks = self.collective.as_ref().map(|(_, period)| {
+            let mut ticks = tokio::time::interval(*period);
+            // One list too few is better than two at once.
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            ticks
+        });
         loop {
             let next = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => None,
-                next = receive(&mut *self.scans, &mut *self.clouds) => next,
+                () = tick(&mut ticks) => {
+                    self.publish_collective();
+                    continue;
+                }
+                next = self.receive(&runtime) => next,
             };
             match next {
-                Some((data_type, Ok(sample))) => tokio::select! {
-                    biased;
-                    // A transport that cannot send must not hold up the end.
-                    _ = stop.wait_for(|stop| *stop) => {
-                        self.stage.counts.unfinished += 1;
-                        break;
-                    }
-                    () = self.stage.answer(data_type, sample) => {}
-                },
+                Some((lane, data_type, Ok(sample))) => {
+                    let list_age = self.collective.as_ref().map(|(list, _)| list.max_age());
+                    let perception = &mut self.perception;
+                    self.lanes[lane].answer(data_type, &sample, perception, &runtime, list_age);
+                }
                 // It names both types and the topic.
-                Some((_, Err(error))) => tracing::error!(%error, "messages are refused"),
+                Some((_, _, Err(error))) => tracing::error!(%error, "messages are refused"),
                 None => break,
             }
         }
-        let flushed = self.stage.publisher.flush(Stage::Written);
-        // The transport may be closed already; then there is nothing left to flush.
+        self.lanes.iter_mut().for_each(Lane::end);
+        let flushed = async {
+            for lane in &self.lanes {
+                lane.flush().await;
+            }
+        };
+        // What one vehicle does not take must not hold up the end.
         let _ = tokio::time::timeout(FLUSH, flushed).await;
         Report {
-            scans: self.scans.counters(),
-            clouds: self.clouds.counters(),
-            objects: self.stage.publisher.counters(),
-            markers: self
-                .stage
-                .markers
-                .as_ref()
-                .map(|markers| markers.counters()),
-            counts: self.stage.counts,
+            vehicles: self.lanes.into_iter().map(Lane::served).collect(),
+            collective: self.collective.map(|(list, _)| list.report()),
             began: self.began,
-            ended: self.stage.clock.pair(),
+            ended: self.clock.pair(),
             outages: self.outages.so_far(),
         }
     }
+
+    /// The next message of the vehicle whose turn it is, with the number of its lane; `None` when all
+    /// subscriptions have ended. Cancel-safe.
+    async fn receive(&mut self, runtime: &Handle) -> Option<(usize, DataType, Result<Sample>)> {
+        std::future::poll_fn(|cx| {
+            let count = self.lanes.len();
+            let mut ended = 0;
+            for n in (self.next..count).chain(0..self.next) {
+                match self.lanes[n].poll_next(cx, runtime) {
+                    Poll::Ready(Some((data_type, sample))) => {
+                        self.next = (n + 1) % count;
+                        return Poll::Ready(Some((n, data_type, sample)));
+                    }
+                    Poll::Ready(None) => ended += 1,
+                    Poll::Pending => {}
+                }
+            }
+            match ended == count {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn publish_collective(&mut self) {
+        let Some((list, _)) = &mut self.collective else {
+            return;
+        };
+        let vehicles = self.lanes.iter_mut();
+        let vehicles = vehicles.filter_map(|lane| lane.contribution.as_mut());
+        let pair = self.clock.pair();
+        let stamp = Time::from_nanos(u64::try_from(pair.realtime_ns).unwrap_or(0));
+        list.publish(vehicles, self.clock.now(), stamp);
+    }
 }
 
-/// The next message of either subscriber; `None` when both have ended.
-async fn receive(
-    scans: &mut dyn Subscriber,
-    clouds: &mut dyn Subscriber,
-) -> Option<(DataType, Result<Sample>)> {
-    std::future::poll_fn(|cx| {
-        let scan = scans.poll_recv(cx);
-        if let Poll::Ready(Some(sample)) = scan {
-            return Poll::Ready(Some((DataType::Scan, sample)));
-        }
-        match (scan, clouds.poll_recv(cx)) {
-            (_, Poll::Ready(Some(sample))) => Poll::Ready(Some((DataType::Cloud, sample))),
-            (Poll::Ready(None), Poll::Ready(None)) => Poll::Ready(None),
-            _ => Poll::Pending,
-        }
-    })
-    .await
-}
-
-impl DetectionStage {
-    async fn answer(&mut self, data_type: DataType, sample: Sample) {
-        let clock = self.clock;
-        let mut timeline = Timeline::default();
-        let now = clock.now();
-        timeline.set(Point::EdgeIn, now);
-        let age = self.ages.of(&sample.meta.stamps, now);
-        if let (Some(age), Some(max)) = (age, self.max_age)
-            && age > max
-        {
-            self.counts.expired += 1;
-            let why = format_args!("{age:.1?} old, more than {max:?}");
-            return warn_sometimes(self.counts.expired, &sample, &why);
-        }
-        let bytes = sample.payload.clone();
-        let found = match self.perception.detect(data_type, bytes, &mut timeline) {
-            Ok(found) => found,
-            Err(fault) => {
-                let count = match &fault {
-                    Fault::Undecodable(_) | Fault::Unconvertible(_) => &mut self.counts.undecodable,
-                    Fault::Undetected(_) => &mut self.counts.undetected,
-                };
-                *count += 1;
-                return warn_sometimes(*count, &sample, &fault);
-            }
-        };
-        timeline.set(Point::AnswerIn, clock.now());
-        let payload = self.lister.list(&found);
-        let mut previous = Timeline::default();
-        if let Some(receipt) = self.previous.take() {
-            receipt.stamp(
-                &mut previous,
-                Point::AnswerReturned,
-                Point::AnswerAcknowledged,
-            );
-        }
-        timeline.set(Point::AnswerOut, clock.now());
-        let meta = Metadata {
-            id: Some(self.answers.next_id()),
-            correlation: sample.meta.id,
-            stamps: pack(&timeline, &previous, clock.id()),
-            trace: sample.meta.trace,
-            schema: None,
-        };
-        match self.publisher.publish(Message { payload, meta }).await {
-            Ok(token) => {
-                self.counts.answered += 1;
-                self.previous = Some(Receipt::of(token, clock, &self.runtime));
-            }
-            Err(error) => {
-                self.counts.unpublished += 1;
-                warn_sometimes(self.counts.unpublished, &sample, &error);
-            }
-        }
-        if let Some(markers) = &self.markers {
-            let message = Message::new(self.lister.markers(&found));
-            // What is refused is counted by the publisher; the next ones are newer.
-            drop(markers.try_publish(message));
-        }
+/// The next instant of a schedule; never without one.
+async fn tick(ticks: &mut Option<Interval>) {
+    match ticks {
+        Some(ticks) => _ = ticks.tick().await,
+        None => std::future::pending().await,
     }
 }
 
 /// How long the last answers may take to leave when the edge ends.
 const FLUSH: Duration = Duration::from_millis(300);
-
-/// Logs the first, the second, the fourth, the eighth … of a kind of failure.
-fn warn_sometimes(count: u64, sample: &Sample, error: &dyn fmt::Display) {
-    if count.is_power_of_two() {
-        tracing::warn!(topic = %sample.topic, bytes = sample.payload.len(), count, %error,
-            "message not answered");
-    }
-}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use edge::{Edge, Report, Settings};
+use edge::{Edge, Report, Served, Settings, Vehicle};
 use exchange::{EdgeStamps, Topics, unpack};
 use latency_timeline::{Clock, Point};
 use lidar_detector::{DetectError, Detection, Detector, FixedDelay};
@@ -46,7 +46,12 @@ impl Bench {
         let there = factory.open(&config).await.unwrap();
         let topics = Topics::below("").unwrap();
         let mut settings = Settings {
-            topics: topics.clone(),
+            vehicles: vec![Vehicle {
+                name: "vehicle".to_owned(),
+                topics: topics.clone(),
+                pose: None,
+            }],
+            collective: None,
             scan_qos: Qos::default(),
             objects_qos: Qos::default(),
             lists: Default::default(),
@@ -113,13 +118,13 @@ impl Bench {
             .await
             .unwrap()
             .unwrap();
-        if let Ok(Report {
-            counts,
-            scans,
-            clouds,
-            ..
-        }) = &report
-        {
+        for served in report.iter().flat_map(|report| &report.vehicles) {
+            let Served {
+                counts,
+                scans,
+                clouds,
+                ..
+            } = served;
             // Each received message is in one of the counts.
             let counted = counts.answered
                 + counts.expired
@@ -168,9 +173,9 @@ async fn behind_a_busy_detector_the_newest_scan_comes_first_and_the_others_are_d
         go.send(()).unwrap();
         assert_eq!(bench.answer().await.meta.correlation, Some(expected));
     }
-    let report = bench.end().await.unwrap();
-    assert_eq!((report.scans.received, report.scans.dropped), (2, 4));
-    assert_eq!(report.scans.missed, 4);
+    let scans = bench.end().await.unwrap().vehicles[0].scans;
+    assert_eq!((scans.received, scans.dropped), (2, 4));
+    assert_eq!(scans.missed, 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +197,7 @@ async fn scans_older_than_allowed_are_counted_as_expired() {
     // Without a stamp nothing is known of its age.
     let id = bench.send_scan(scan());
     assert_eq!(bench.answer().await.meta.correlation, Some(id));
-    let counts = bench.end().await.unwrap().counts;
+    let counts = bench.end().await.unwrap().vehicles[0].counts;
     assert_eq!((counts.expired, counts.answered), (2, 3));
 }
 
@@ -211,9 +216,8 @@ async fn a_scan_in_hand_at_the_end_is_counted() {
     entered.recv().await.unwrap();
     bench.stop.send_replace(true);
     go.send(()).unwrap();
-    let report = bench.end().await.unwrap();
-    assert_eq!(report.counts.answered, 1);
-    assert_eq!(report.counts.unfinished, 1, "{:?}", report.counts);
+    let counts = bench.end().await.unwrap().vehicles[0].counts;
+    assert_eq!((counts.answered, counts.unfinished), (1, 1), "{counts:?}");
 }
 
 fn quick() -> FixedDelay {
@@ -237,8 +241,9 @@ async fn a_malformed_scan_is_counted_and_the_next_one_is_answered() {
     let answer = bench.answer().await;
     assert_eq!(answer.meta.correlation, Some(id));
     let report = bench.end().await.unwrap();
-    assert_eq!((report.counts.undecodable, report.counts.answered), (3, 1));
-    assert_eq!(report.scans.received, 4);
+    let Served { counts, scans, .. } = &report.vehicles[0];
+    assert_eq!((counts.undecodable, counts.answered), (3, 1));
+    assert_eq!(scans.received, 4);
     assert!(report.began.monotonic_ns < report.ended.monotonic_ns);
     assert_eq!(report.outages, []);
 }
@@ -264,7 +269,7 @@ async fn scans_and_clouds_without_a_point_are_answered() {
     // Scans and clouds are two streams, so only the order within each is kept.
     answered.sort_unstable();
     assert_eq!(answered, ids);
-    assert_eq!(bench.end().await.unwrap().counts.answered, 3);
+    assert_eq!(bench.end().await.unwrap().vehicles[0].counts.answered, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -318,7 +323,7 @@ async fn a_cloud_that_the_detector_refuses_is_counted_and_the_next_one_is_answer
     bench.send_scan(scan());
     let id = bench.send_scan(scan());
     assert_eq!(bench.answer().await.meta.correlation, Some(id));
-    let counts = bench.end().await.unwrap().counts;
+    let counts = bench.end().await.unwrap().vehicles[0].counts;
     assert_eq!((counts.undetected, counts.answered), (1, 1));
 }
 
@@ -349,5 +354,5 @@ async fn an_edge_ends_with_its_transport() {
     let bench = Bench::start(quick()).await;
     bench._transports[1].close(WATCHDOG).await;
     let report = tokio::time::timeout(WATCHDOG, bench.edge).await;
-    assert_eq!(report.unwrap().unwrap().unwrap().counts.answered, 0);
+    assert_eq!(report.unwrap().unwrap().unwrap().answered(), 0);
 }

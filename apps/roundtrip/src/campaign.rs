@@ -8,9 +8,11 @@ use std::process::ExitCode;
 use std::task::Poll;
 use std::time::Duration;
 
+use exchange::VehicleId;
 use indicatif::{ProgressBar, ProgressStyle};
 use latency_timeline::Status;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use transport_api::{Registry, TransportConfig};
 use vehicle::Progress;
 use view::{State, Stream};
@@ -19,6 +21,7 @@ use crate::child::{Child, EarlyEnd};
 use crate::cli::{self, DetectionArgs, LoadArgs, QualityArgs, RunArgs, TransportUrl};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::fleet;
 use crate::log;
 use crate::output::{note, say};
 use crate::phase::Phase;
@@ -26,7 +29,7 @@ use crate::resources::Resources;
 use crate::results::{Arm, Outcome, Results};
 use crate::screen;
 use crate::signal;
-use crate::supervision::{Pulse, Report};
+use crate::supervision::{Pulse, Report, TrialReport};
 use crate::table;
 
 /// Samples of the study's protocol: 60 s at 10 Hz.
@@ -54,7 +57,8 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
     let arms = arms(registry, &args.transports)?;
     // Mistakes in what all arms share are found before anything is started.
     args.load.check(registry)?;
-    args.quality.topics()?;
+    let ids = fleet::ids(args.vehicles)?;
+    fleet::check(&args.load, &args.collective, &args.quality.prefix, &ids)?;
     for (label, _) in &arms {
         args.record.of_arm(label)?;
     }
@@ -68,7 +72,8 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         note!("built without optimisation: the figures are not to be used; use --release");
     }
     let mut results = {
-        let record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
+        let mut record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
+        record["fleet"] = args.collective.record(&ids);
         Results::create(&args.results, environment, record)?
     };
     let mut unmeasured = Vec::new();
@@ -81,29 +86,26 @@ pub(crate) async fn run(registry: &Registry, mut args: RunArgs) -> Result<ExitCo
         let folder = results.arm_folder(&label)?;
         let trial = Trial {
             args: &args,
+            ids: &ids,
             label: &label,
             folder: &folder,
             stream: stream.as_ref(),
         };
-        let mut early_ends = Vec::new();
-        let outcome = trial.run(&config, stop.clone(), &mut early_ends).await;
-        if let Err(failure) = &outcome {
-            note!("{label}: {failure}");
-        }
+        let ran = trial.run(&config, stop.clone()).await;
         if let Some(stream) = stream {
-            let failure = outcome.as_ref().err().map(ToString::to_string);
+            let failure = ran.iter().find_map(|arm| arm.outcome.as_ref().err());
+            let failure = failure.map(ToString::to_string);
             stream.enter(screen::ending(failure.as_deref()));
         }
-        let added = results.add(Arm {
-            label,
-            url: config.to_string(),
-            outcome,
-            early_ends,
-        });
-        // What was measured is shown, also where it cannot be kept.
-        if let Err(failure) = added {
-            note!("error: {failure}");
-            kept = false;
+        for arm in ran {
+            if let Err(failure) = &arm.outcome {
+                note!("{}: {failure}", arm.label);
+            }
+            // What was measured is shown, also where it cannot be kept.
+            if let Err(failure) = results.add(arm) {
+                note!("error: {failure}");
+                kept = false;
+            }
         }
     }
     if let Some(viewer) = viewer {
@@ -158,8 +160,13 @@ pub(crate) fn arms(
     Ok(arms)
 }
 
+/// What became of one vehicle.
+type Ride = Result<Outcome, Failure>;
+
 struct Trial<'a> {
     args: &'a RunArgs,
+    /// Of the vehicles, if there are several.
+    ids: &'a [VehicleId],
     label: &'a str,
     folder: &'a Path,
     /// Where the view shows it.
@@ -167,50 +174,63 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Runs one arm in fresh processes.
-    async fn run(
-        &self,
-        config: &TransportConfig,
-        mut stop: watch::Receiver<bool>,
-        early_ends: &mut Vec<EarlyEnd>,
-    ) -> Result<Outcome, Failure> {
+    /// Runs one transport in fresh processes and returns the arm of each vehicle.
+    async fn run(&self, config: &TransportConfig, mut stop: watch::Receiver<bool>) -> Vec<Arm> {
         let bar = self.bar();
         self.enter(Phase::Starting, &bar);
-        let resources = Resources::record(self.folder)?;
         let mut company = Company::default();
-        let outcome = self.meet(config, &resources, &bar, &mut stop, &mut company);
-        let outcome = outcome.await;
-        let reports = company.end(|| self.patience(&stop, 1)).await;
-        early_ends.append(&mut company.early_ends);
+        let rides = self.meet(config, &bar, &mut stop, &mut company).await;
+        let reports = company.end(|| patience(&stop, 1)).await;
         bar.finish_and_clear();
-        let mut outcome = outcome?;
+        let mut rides = rides.unwrap_or_else(|failure| {
+            let failed = |_| Err(Failure::text(failure.to_string()));
+            self.names().map(failed).collect()
+        });
         for report in reports {
-            match report {
-                Report::Host { usage } => outcome.host = Some(usage),
-                Report::Edge(report) => outcome.edge = Some(*report),
-                _ => {}
+            for (n, ride) in rides.iter_mut().enumerate() {
+                let Ok(outcome) = ride else {
+                    continue;
+                };
+                match &report {
+                    Report::Host { usage } => outcome.host = Some(*usage),
+                    Report::Edge(report) => outcome.edge = report.of_vehicle(n),
+                    _ => {}
+                }
             }
         }
-        if bar.is_hidden() {
-            note!(
-                "{}: {} answered",
-                self.label,
-                outcome.count(Status::Answered)
-            );
-        }
-        Ok(outcome)
+        let arms = self.names().zip(rides).map(|(vehicle, outcome)| {
+            let label = fleet::label(self.label, self.ids, &vehicle);
+            if let (true, Ok(outcome)) = (bar.is_hidden(), &outcome) {
+                note!("{label}: {} answered", outcome.count(Status::Answered));
+            }
+            Arm {
+                label,
+                vehicle,
+                url: config.to_string(),
+                outcome,
+                early_ends: company.early_ends.clone(),
+            }
+        });
+        arms.collect()
+    }
+
+    /// The vehicles.
+    fn names(&self) -> impl Iterator<Item = String> {
+        fleet::names(self.ids).into_iter()
     }
 
     /// Starts host and edge, then measures.
     async fn meet(
         &self,
         config: &TransportConfig,
-        resources: &Resources,
         bar: &ProgressBar,
         stop: &mut watch::Receiver<bool>,
         company: &mut Company,
-    ) -> Result<Outcome, Failure> {
-        let host = self.child("host", &[], &config.expose(), resources)?;
+    ) -> Result<Vec<Ride>, Failure> {
+        let resources = Resources::record(self.folder)?;
+        let transport = config.expose();
+        let host = Child::start("host", "host", &[], &transport, self.folder)?;
+        resources.watch("host", host.pid());
         let report = self.first_report(company.join(host), HOST_START, stop);
         let (first, second, one_process) = match report.await? {
             Some(Report::Meeting {
@@ -219,113 +239,141 @@ impl Trial<'_> {
                 one_process,
             }) => (first, second, one_process),
             Some(other) => return Err(Failure::text(format!("unexpected report {other:?}"))),
-            None => return Ok(Outcome::stopped()),
+            None => return Ok(self.names().map(|_| Ok(Outcome::stopped())).collect()),
         };
-        let mut of_vehicle = flags_of_load(&self.args.load);
-        of_vehicle.extend(flags_of_quality(&self.args.quality));
-        of_vehicle.push(AT_ONCE.to_owned());
-        of_vehicle.extend(self.args.operation.flags());
-        // Its own detector may be the edge's.
-        let detection = flags_of_detection(&self.args.detection);
-        of_vehicle.extend(detection.iter().cloned());
-        if one_process {
-            of_vehicle.push("--with-edge".to_owned());
-        } else {
-            let mut of_edge = flags_of_quality(&self.args.quality);
-            of_edge.extend(detection);
-            of_edge.push(AT_ONCE.to_owned());
-            let edge = self.child("edge", &of_edge, &first, resources)?;
-            let report = self.first_report(company.join(edge), EDGE_START, stop);
-            match report.await? {
-                Some(Report::Ready) => {}
-                Some(other) => return Err(Failure::text(format!("unexpected report {other:?}"))),
-                None => return Ok(Outcome::stopped()),
-            }
-        }
+        // The view and a recording are of the first vehicle.
+        let mut shown = Vec::new();
         if let Some(stream) = self.stream {
             let path = stream.listen();
             let path = path.map_err(|error| Failure::new("make a socket for the view", error))?;
-            of_vehicle.push(format!("--view-relay={}", path.display()));
+            shown.push(format!("--view-relay={}", path.display()));
         }
         if let Some(file) = self.args.record.of_arm(self.label)? {
-            of_vehicle.push(format!("--record={}", file.display()));
+            shown.push(format!("--record={}", file.display()));
         }
-        let vehicle = self.child("vehicle", &of_vehicle, &second, resources)?;
-        self.measure(vehicle, bar, stop, company).await
+        if one_process {
+            let mut flags = self.flags_of_vehicle(0, self.ids);
+            flags.extend(shown);
+            flags.push("--with-edge".to_owned());
+            flags.extend(self.args.collective.flags());
+            let vehicle = Child::start("vehicle", "vehicle", &flags, &second, self.folder)?;
+            resources.watch("vehicle", vehicle.pid());
+            return Ok(self.measure(vec![vehicle], bar, stop, company).await);
+        }
+        let mut of_edge = flags_of_quality(&self.args.quality);
+        of_edge.extend(flags_of_detection(&self.args.detection));
+        of_edge.extend(self.args.collective.flags());
+        of_edge.extend(fleet::flags(self.ids));
+        of_edge.push(AT_ONCE.to_owned());
+        let edge = Child::start("edge", "edge", &of_edge, &first, self.folder)?;
+        resources.watch("edge", edge.pid());
+        let report = self.first_report(company.join(edge), EDGE_START, stop);
+        match report.await? {
+            Some(Report::Ready) => {}
+            Some(other) => return Err(Failure::text(format!("unexpected report {other:?}"))),
+            None => return Ok(self.names().map(|_| Ok(Outcome::stopped())).collect()),
+        }
+        let mut vehicles = Vec::new();
+        for (n, name) in self.names().enumerate() {
+            let id = self.ids.get(n..=n).unwrap_or_default();
+            let mut flags = self.flags_of_vehicle(n, id);
+            flags.append(&mut shown);
+            let folder = match id {
+                [] => self.folder.to_owned(),
+                _ => fleet::folder(self.folder, &name)?,
+            };
+            let vehicle = Child::start("vehicle", &name, &flags, &second, &folder)?;
+            resources.watch(&name, vehicle.pid());
+            vehicles.push(vehicle);
+        }
+        Ok(self.measure(vehicles, bar, stop, company).await)
     }
 
-    fn child(
-        &self,
-        name: &'static str,
-        arguments: &[String],
-        transport: &str,
-        resources: &Resources,
-    ) -> Result<Child, Failure> {
-        let child = Child::start(name, arguments, transport, self.folder)?;
-        resources.watch(name, child.pid());
-        Ok(child)
+    /// The command line of the process of vehicle number `n` and those after it that are in `ids`.
+    fn flags_of_vehicle(&self, n: usize, ids: &[VehicleId]) -> Vec<String> {
+        let mut flags = flags_of_load(&fleet::load(&self.args.load, n));
+        flags.extend(flags_of_quality(&self.args.quality));
+        flags.extend(fleet::flags(ids));
+        flags.extend(self.args.operation.flags());
+        // Its own detector may be the edge's.
+        flags.extend(flags_of_detection(&self.args.detection));
+        flags.push(AT_ONCE.to_owned());
+        flags
     }
 
+    /// Waits for the vehicles and returns what became of each.
     async fn measure(
         &self,
-        mut vehicle: Child,
+        processes: Vec<Child>,
         bar: &ProgressBar,
         stop: &mut watch::Receiver<bool>,
         company: &mut Company,
-    ) -> Result<Outcome, Failure> {
+    ) -> Vec<Ride> {
         let warmup = self.args.load.warmup;
-        let mut phase = Phase::Starting;
-        let last = loop {
-            let report = tokio::select! {
-                report = tokio::time::timeout(Pulse::SILENCE, vehicle.next()) => match report {
-                    Ok(report) => report?,
-                    // It is killed when it is dropped: who does not run cannot be asked to stop.
-                    Err(_) => return Err(Failure::text(format!(
-                        "vehicle has shown no sign of life for {} s and is killed; see the logs \
-                         in {}",
-                        Pulse::SILENCE.as_secs(),
-                        self.folder.display()
-                    ))),
-                },
-                _ = stop.wait_for(|stop| *stop) => break None,
+        let count = self.names().count();
+        let mut rides: Vec<_> = (0..count).map(|_| Ok(Outcome::stopped())).collect();
+        let mut phases = vec![Phase::Starting; count];
+        let mut answered = vec![0; count];
+        let mut shown = Phase::Starting;
+        let (told, mut tells) = mpsc::channel(64);
+        let mut running = JoinSet::new();
+        for (n, process) in processes.into_iter().enumerate() {
+            let (told, stop) = (told.clone(), stop.clone());
+            let (bar, label) = (bar.clone(), self.label.to_owned());
+            let remark = move |text| bar.suspend(|| note!("{label}: {text}"));
+            running.spawn(async move { (n, ride(n, process, told, remark, stop).await) });
+        }
+        drop(told);
+        let mut listening = true;
+        loop {
+            tokio::select! {
+                biased;
+                told = tells.recv(), if listening => {
+                    let Some((vehicle, progress)) = told else {
+                        listening = false;
+                        continue;
+                    };
+                    let Some(phase) = phases.get_mut(vehicle) else { continue };
+                    *phase = Phase::of(progress, warmup).max(*phase);
+                    if let Progress::Answered(scans) = progress {
+                        answered[vehicle] = scans.saturating_sub(warmup);
+                        bar.set_position(answered.iter().sum());
+                    }
+                    // The last one is where all of them are.
+                    let all = phases.iter().min().copied().unwrap_or(shown);
+                    if all > shown {
+                        shown = all;
+                        self.enter(shown, bar);
+                    }
+                }
+                ended = running.join_next() => {
+                    let Some(ended) = ended else { return rides };
+                    let (first, report) = match ended {
+                        Ok(ended) => ended,
+                        Err(error) => std::panic::resume_unwind(error.into_panic()),
+                    };
+                    // Others must not wait for one that is gone.
+                    phases[first] = Phase::Draining;
+                    match report {
+                        Ok(None) => {}
+                        Err(failure) => rides[first] = Err(failure),
+                        Ok(Some(report)) => {
+                            let (outcomes, early_ends) = Outcome::measured(report);
+                            for (ride, outcome) in rides[first..].iter_mut().zip(outcomes) {
+                                *ride = Ok(outcome);
+                            }
+                            for end in &early_ends {
+                                note!("{}: {}", self.label, end.how);
+                            }
+                            company.early_ends.extend(early_ends);
+                        }
+                    }
+                }
                 how = company.early_end() => {
-                    // The vehicle goes on: what it measures shows what the loss does.
+                    // The vehicles go on: what they measure shows what the loss does.
                     bar.suspend(|| note!("{}: {how}", self.label));
-                    continue;
                 }
-            };
-            let progress = match report {
-                Report::Alive => continue,
-                Report::Progress { progress } => progress,
-                Report::Remark { text } => {
-                    bar.suspend(|| note!("{}: {text}", self.label));
-                    continue;
-                }
-                last => break Some(last),
-            };
-            let now = Phase::of(progress, warmup);
-            if now > phase {
-                phase = now;
-                self.enter(phase, bar);
             }
-            if let Progress::Answered(answered) = progress {
-                bar.set_position(answered.saturating_sub(warmup));
-            }
-        };
-        let rest = vehicle.end(self.patience(stop, 0)).await;
-        match last.or(rest) {
-            Some(Report::Trial(report)) => {
-                let (outcome, failures) = Outcome::measured(*report);
-                for failure in &failures {
-                    note!("{}: {}", self.label, failure.how);
-                }
-                company.early_ends.extend(failures);
-                Ok(outcome)
-            }
-            Some(other) if !*stop.borrow() => {
-                Err(Failure::text(format!("unexpected report {other:?}")))
-            }
-            _ => Ok(Outcome::stopped()),
         }
     }
 
@@ -349,16 +397,9 @@ impl Trial<'_> {
         }
     }
 
-    fn patience(&self, stop: &watch::Receiver<bool>, step: usize) -> Duration {
-        if *stop.borrow() {
-            END_STOPPED[step]
-        } else {
-            END
-        }
-    }
-
     fn bar(&self) -> ProgressBar {
-        let bar = ProgressBar::new(self.args.load.samples());
+        let vehicles = u64::from(self.args.vehicles);
+        let bar = ProgressBar::new(self.args.load.samples().saturating_mul(vehicles));
         // The template is ours, and a test renders it.
         if let Ok(style) = ProgressStyle::with_template(BAR) {
             bar.set_style(style);
@@ -380,7 +421,61 @@ impl Trial<'_> {
     }
 }
 
-/// The processes that a vehicle needs while it measures.
+/// Waits for a process of vehicles, the first of which is number `first`, and passes on how far they
+/// are; `None` if told to stop before they had anything to report.
+async fn ride(
+    first: usize,
+    mut process: Child,
+    told: mpsc::Sender<(usize, Progress)>,
+    remark: impl Fn(String),
+    mut stop: watch::Receiver<bool>,
+) -> Result<Option<TrialReport>, Failure> {
+    let last = loop {
+        let report = tokio::select! {
+            report = tokio::time::timeout(Pulse::SILENCE, process.next()) => match report {
+                Ok(report) => report?,
+                // It is killed when it is dropped: who does not run cannot be asked to stop.
+                Err(_) => return Err(Failure::text(format!(
+                    "{} has shown no sign of life for {} s and is killed; its log is {}",
+                    process.name(),
+                    Pulse::SILENCE.as_secs(),
+                    process.log().display()
+                ))),
+            },
+            _ = stop.wait_for(|stop| *stop) => break None,
+        };
+        let (vehicle, progress) = match report {
+            Report::Alive => continue,
+            Report::Progress { vehicle, progress } => (vehicle, progress),
+            Report::Remark { text } => {
+                remark(text);
+                continue;
+            }
+            last => break Some(last),
+        };
+        // Whoever listens outlives this.
+        let _ = told.send((first + vehicle, progress)).await;
+    };
+    let rest = process.end(patience(&stop, 0)).await;
+    match last.or(rest) {
+        Some(Report::Trial(report)) => Ok(Some(*report)),
+        Some(other) if !*stop.borrow() => {
+            Err(Failure::text(format!("unexpected report {other:?}")))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// How long a child may take to end.
+fn patience(stop: &watch::Receiver<bool>, step: usize) -> Duration {
+    if *stop.borrow() {
+        END_STOPPED[step]
+    } else {
+        END
+    }
+}
+
+/// The processes that vehicles need while they measure.
 #[derive(Debug, Default)]
 struct Company {
     alive: Vec<Child>,
@@ -489,13 +584,18 @@ mod tests {
                     --seed 9 --qos exactly-once --queue 3 --prefix veh1 --detector fixed-delay:10ms \
                     --threads 1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap \
                     --deadline 1s500ms --misses 4 --recoveries 6 --local-detector fixed-delay:5ms \
-                    --publish-selected --objects-format object-list --track --markers";
+                    --publish-selected --objects-format object-list --track --markers \
+                    --vehicles 2 --pose vehicle2=1,-2,0.5,90 --collective-rate 2.5 \
+                    --collective-max-age 1s";
         let run = Cli::parse_from(line.split_whitespace()).run;
         let mut flags = vec!["roundtrip".to_owned(), "vehicle".to_owned()];
         flags.extend(flags_of_load(&run.load));
         flags.extend(flags_of_quality(&run.quality));
         flags.extend(flags_of_detection(&run.detection));
         flags.extend(run.operation.flags());
+        flags.extend(run.collective.flags());
+        let ids = fleet::ids(run.vehicles).unwrap();
+        flags.extend(fleet::flags(&ids));
         let Some(Command::Vehicle(vehicle)) = Cli::parse_from(flags).command else {
             panic!("not the vehicle");
         };
@@ -503,6 +603,11 @@ mod tests {
         assert_eq!(
             format!("{:?}", vehicle.quality),
             format!("{:?}", run.quality)
+        );
+        assert_eq!(vehicle.fleet.ids, ids);
+        assert_eq!(
+            format!("{:?}", vehicle.collective),
+            format!("{:?}", run.collective)
         );
         assert_eq!(
             format!("{:?}", vehicle.detection),

@@ -18,7 +18,7 @@ use crate::supervision::Report;
 /// A running child. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Child {
-    name: &'static str,
+    name: String,
     process: tokio::process::Child,
     /// Its end tells the child to stop.
     input: Option<ChildStdin>,
@@ -27,32 +27,33 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts subcommand `name`; its log goes to `name.log` in `folder`.
+    /// Starts subcommand `command`, called `name`; its log goes to `command.log` in `folder`.
     ///
     /// The transport's URL may hold a password, so it goes by the environment, which only the same
     /// user can read.
     pub(crate) fn start(
-        name: &'static str,
+        command: &'static str,
+        name: &str,
         arguments: &[String],
         transport: &str,
         folder: &Path,
     ) -> Result<Self, Failure> {
         let program = std::env::current_exe()
             .map_err(|error| Failure::new("find this program's own file", error))?;
-        let log = folder.join(format!("{name}.log"));
+        let log = folder.join(format!("{command}.log"));
         // One that is started again goes on in the log of the one before.
         let log_file = File::options().create(true).append(true).open(&log);
         let log_file =
             log_file.map_err(|error| Failure::new(format!("create {}", log.display()), error))?;
-        let mut command = Command::new(&program);
+        let mut process = Command::new(&program);
         // The run has read its settings and passes them on; none may reach a child twice.
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with(file::PREFIX) {
-                command.env_remove(variable);
+                process.env_remove(variable);
             }
         }
-        let mut process = command
-            .arg(name)
+        let mut process = process
+            .arg(command)
             .arg("--supervised")
             .args(arguments)
             .env("ROUNDTRIP_TRANSPORT", transport)
@@ -67,7 +68,7 @@ impl Child {
         };
         let reports = BufReader::new(output).lines();
         Ok(Self {
-            name,
+            name: name.to_owned(),
             process,
             input: Some(input),
             reports,
@@ -101,9 +102,18 @@ impl Child {
     pub(crate) async fn early_end(&mut self) -> EarlyEnd {
         loop {
             if let Err(failure) = self.next().await {
-                return EarlyEnd::new(self.name, failure.to_string());
+                return EarlyEnd::new(&self.name, failure.to_string());
             }
         }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file that its log goes to.
+    pub(crate) fn log(&self) -> &Path {
+        &self.log
     }
 
     /// Its process id; `None` once it has ended.
@@ -135,7 +145,7 @@ impl Child {
             let _ = self.process.wait().await;
         };
         if tokio::time::timeout(patience, rest).await.is_err() {
-            tracing::warn!(child = self.name, "did not stop in time and is killed");
+            tracing::warn!(child = %self.name, "did not stop in time and is killed");
             // It fails only if the process has ended by itself.
             let _ = self.process.kill().await;
         }
@@ -147,14 +157,17 @@ impl Child {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EarlyEnd {
     /// Its name.
-    pub(crate) process: &'static str,
+    pub(crate) process: String,
     /// How it ended, and the end of its log.
     pub(crate) how: String,
 }
 
 impl EarlyEnd {
-    pub(crate) fn new(process: &'static str, how: String) -> Self {
-        Self { process, how }
+    pub(crate) fn new(process: &str, how: String) -> Self {
+        Self {
+            process: process.to_owned(),
+            how,
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use exchange::Topics;
 use latency_timeline::Clock;
 use lidar_detector::{Detector, FixedDelay, Neural};
 use lidar_sensor::Convention;
@@ -15,6 +14,7 @@ use vehicle::DataType;
 use crate::drill::DrillArgs;
 use crate::eval::EvalArgs;
 use crate::failure::Failure;
+use crate::fleet::{self, CollectiveArgs, VehiclesArgs};
 use crate::lists::ListArgs;
 use crate::operation::OperationArgs;
 use crate::record::RecordArgs;
@@ -112,6 +112,20 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) record: RecordArgs,
 
+    /// Vehicles at once on one edge. Several have the ids `vehicle1`, `vehicle2` … with topics of their
+    /// own below them, and synthetic sources of as many seeds.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u8).range(1..=i64::from(fleet::MOST)),
+        env = "ROUNDTRIP_VEHICLES"
+    )]
+    pub(crate) vehicles: u8,
+
+    #[command(flatten)]
+    pub(crate) collective: CollectiveArgs,
+
     /// The study's protocol: 600 samples, unless --samples says otherwise.
     #[arg(long, env = "ROUNDTRIP_FULL")]
     pub(crate) full: bool,
@@ -149,6 +163,9 @@ pub(crate) struct VehicleArgs {
     #[command(flatten)]
     pub(crate) record: RecordArgs,
 
+    #[command(flatten)]
+    pub(crate) fleet: VehiclesArgs,
+
     /// Folder below which a folder for this trial is made; without it only the table is printed.
     #[arg(long, value_name = "DIR", env = "ROUNDTRIP_RESULTS")]
     pub(crate) results: Option<PathBuf>,
@@ -159,6 +176,9 @@ pub(crate) struct VehicleArgs {
 
     #[command(flatten)]
     pub(crate) detection: DetectionArgs,
+
+    #[command(flatten)]
+    pub(crate) collective: CollectiveArgs,
 
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
@@ -189,7 +209,13 @@ pub(crate) struct EdgeArgs {
     pub(crate) quality: QualityArgs,
 
     #[command(flatten)]
+    pub(crate) fleet: VehiclesArgs,
+
+    #[command(flatten)]
     pub(crate) detection: DetectionArgs,
+
+    #[command(flatten)]
+    pub(crate) collective: CollectiveArgs,
 
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
@@ -601,10 +627,6 @@ impl From<Data> for DataType {
 }
 
 impl QualityArgs {
-    pub(crate) fn topics(&self) -> Result<Topics, Failure> {
-        Ok(Topics::below(&self.prefix)?)
-    }
-
     /// How object lists are published.
     pub(crate) fn objects(&self) -> Qos {
         match self.qos {

@@ -20,6 +20,7 @@ use crate::child::Child;
 use crate::cli::{DetectionArgs, QualityArgs, TransportUrl};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::fleet;
 use crate::log;
 use crate::operation::OperationArgs;
 use crate::output::{note, say};
@@ -107,7 +108,7 @@ pub(crate) async fn run(registry: &Registry, args: DrillArgs) -> Result<ExitCode
     log::start("warn");
     let stop = signal::stop(false)?;
     let arms = campaign::arms(registry, &args.transports)?;
-    args.quality.topics()?;
+    fleet::topics(&args.quality.prefix, &[])?;
     let scenarios = match args.scenarios.is_empty() {
         true => Scenario::usual(),
         false => args.scenarios.clone(),
@@ -137,8 +138,12 @@ pub(crate) async fn run(registry: &Registry, args: DrillArgs) -> Result<ExitCode
             let done = drill.run(&config, *scenario, stop.clone()).await;
             let (outcome, verdict) = match done {
                 Ok(Done::Drilled(report, marks)) => {
-                    let verdict = Verdict::of(&report.trial, marks);
-                    (Ok(Outcome::measured(*report).0), Ok(verdict))
+                    let verdict = match &report.vehicles[..] {
+                        [vehicle] => Verdict::of(&vehicle.trial, marks),
+                        other => Verdict::failed(format!("{} vehicles reported", other.len())),
+                    };
+                    let outcome = Outcome::measured(*report).0.into_iter().next();
+                    (Ok(outcome.unwrap_or_default()), Ok(verdict))
                 }
                 Ok(Done::Impossible(why)) => (Ok(Outcome::stopped()), Err(why.to_owned())),
                 Err(failure) => {
@@ -149,6 +154,7 @@ pub(crate) async fn run(registry: &Registry, args: DrillArgs) -> Result<ExitCode
             results.note(&name, "drill.json", &verdict::record(scenario, &verdict))?;
             results.add(Arm {
                 label: name,
+                vehicle: fleet::ALONE.to_owned(),
                 url: config.to_string(),
                 outcome,
                 early_ends: Vec::new(),
@@ -391,7 +397,7 @@ impl Drill<'_> {
         transport: &str,
         resources: &Resources,
     ) -> Result<Child, Failure> {
-        let child = Child::start(name, arguments, transport, self.folder)?;
+        let child = Child::start(name, name, arguments, transport, self.folder)?;
         resources.watch(name, child.pid());
         Ok(child)
     }
@@ -485,9 +491,11 @@ impl Seen {
         match report {
             Report::Progress {
                 progress: Progress::Answered(answered),
+                ..
             } => self.answered = *answered,
             Report::Progress {
                 progress: Progress::Switched(mode),
+                ..
             } => self.local = *mode == Mode::Local,
             _ => {}
         }

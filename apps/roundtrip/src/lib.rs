@@ -25,6 +25,7 @@ mod environment;
 mod eval;
 mod failure;
 mod file;
+mod fleet;
 mod lists;
 mod load;
 mod log;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use lidar_messages::Pose;
 use lidar_sensor::source::{Pace, Source, SourceError, SourceSpec, SpecError, Statistics, Sweep};
 use lidar_sensor::{Convention, downsample};
 use tokio::sync::watch;
@@ -11,6 +12,7 @@ use vehicle::{DataType, Feed, Inlet};
 
 use crate::cli::{LoadArgs, VehicleArgs};
 use crate::failure::Failure;
+use crate::fleet;
 use crate::ros::RosTopic;
 use crate::sides::Opened;
 use crate::supervision::SourceReport;
@@ -26,6 +28,8 @@ pub(crate) type Remark = fn(String);
 pub(crate) struct Load {
     pub(crate) feed: Feed,
     pub(crate) origin: Origin,
+    /// Where its lidar is in the map, if the source knows.
+    pub(crate) pose: Option<Pose>,
 }
 
 /// Where scans come from, and what became of them so far.
@@ -89,9 +93,12 @@ impl LoadArgs {
         match self.named()? {
             Named::Ros(topic) => {
                 let patience = vehicle.connection.connect_timeout;
-                let topics = vehicle.quality.topics()?;
+                let topics = fleet::topics(&vehicle.quality.prefix, &vehicle.fleet.ids)?;
                 if let Some(transport) = &vehicle.transport {
-                    topic.check_apart(&transport.config()?, &topics)?;
+                    let config = transport.config()?;
+                    for topics in &topics {
+                        topic.check_apart(&config, topics)?;
+                    }
                 }
                 topic
                     .listen(self, registry, convention, patience, stop, opened, remark)
@@ -224,7 +231,8 @@ impl LoadArgs {
             .name("source".to_owned())
             .spawn(move || load.read(source, inlet, &thread_origin, remark))
             .map_err(|error| Failure::new("start the thread of the source", error))?;
-        Ok(Load { feed, origin })
+        let pose = None;
+        Ok(Load { feed, origin, pose })
     }
 
     fn read(&self, mut source: Source, inlet: Inlet, origin: &Origin, remark: Remark) {
@@ -316,7 +324,8 @@ impl LoadArgs {
             ..Origin::new(&self.source, data_type)
         };
         *origin.statistics() = statistics;
-        Ok(Load { feed, origin })
+        let pose = source.pose();
+        Ok(Load { feed, origin, pose })
     }
 }
 

@@ -13,7 +13,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Writes `resources.csv` until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Resources {
-    watched: Arc<Mutex<Vec<(&'static str, u32)>>>,
+    watched: Arc<Mutex<Vec<(String, u32)>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -53,9 +53,9 @@ impl Resources {
     }
 
     /// Records a process from now on.
-    pub(crate) fn watch(&self, name: &'static str, pid: Option<u32>) {
+    pub(crate) fn watch(&self, name: &str, pid: Option<u32>) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.extend(pid.map(|pid| (name, pid)));
+        watched.extend(pid.map(|pid| (name.to_owned(), pid)));
     }
 }
 

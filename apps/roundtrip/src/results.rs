@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::operation;
 use crate::outage::{self, Mark};
-use crate::supervision::{EdgeReport, SourceReport, TrialReport, Usage};
+use crate::supervision::{EdgeSide, SourceReport, TrialReport, Usage};
 
 /// Version of the folder's layout.
 const SCHEMA: u32 = 3;
@@ -25,11 +25,13 @@ const SCHEMA: u32 = 3;
 /// The stream of every sample: one vehicle sends one stream of scans.
 const STREAM: u16 = 0;
 
-/// One transport of a run.
+/// One transport of a run, and one vehicle of it.
 #[derive(Debug)]
 pub(crate) struct Arm {
     /// Column name, and folder name.
     pub(crate) label: String,
+    /// Which vehicle.
+    pub(crate) vehicle: String,
     /// URL without secrets.
     pub(crate) url: String,
     pub(crate) outcome: Result<Outcome, Failure>,
@@ -43,7 +45,7 @@ pub(crate) struct Outcome {
     pub(crate) trial: Option<Trial>,
     pub(crate) info: Option<TransportInfo>,
     pub(crate) vehicle: Option<Usage>,
-    pub(crate) edge: Option<EdgeReport>,
+    pub(crate) edge: Option<EdgeSide>,
     pub(crate) host: Option<Usage>,
     pub(crate) source: Option<SourceReport>,
     pub(crate) recording: Option<String>,
@@ -55,24 +57,25 @@ impl Outcome {
         Self::default()
     }
 
-    /// What a vehicle reported. An edge in the same process that failed is a process that ended
-    /// before its time.
-    pub(crate) fn measured(report: TrialReport) -> (Self, Vec<EarlyEnd>) {
+    /// What the vehicles of a process reported. An edge in the same process that failed is a process
+    /// that ended before its time.
+    pub(crate) fn measured(report: TrialReport) -> (Vec<Self>, Vec<EarlyEnd>) {
         let (edge, failure) = match report.edge {
             Some(Ok(edge)) => (Some(edge), None),
             Some(Err(how)) => (None, Some(EarlyEnd::new("edge", how))),
             None => (None, None),
         };
-        let outcome = Self {
-            trial: Some(report.trial),
-            info: Some(report.info),
+        let vehicles = report.vehicles.into_iter().enumerate();
+        let outcomes = vehicles.map(|(n, vehicle)| Self {
+            trial: Some(vehicle.trial),
+            info: Some(vehicle.info),
             vehicle: Some(report.usage),
-            edge,
+            edge: edge.as_ref().and_then(|edge| edge.of_vehicle(n)),
             host: None,
-            source: Some(report.source),
-            recording: report.recording,
-        };
-        (outcome, failure.into_iter().collect())
+            source: Some(vehicle.source),
+            recording: vehicle.recording,
+        });
+        (outcomes.collect(), failure.into_iter().collect())
     }
 
     pub(crate) fn samples(&self) -> &[SampleRecord] {
@@ -165,6 +168,7 @@ impl Arm {
             Err(failure) => {
                 return json!({
                     "label": self.label,
+                    "vehicle": self.vehicle,
                     "url": self.url,
                     "trial": number,
                     "failure": failure.to_string(),
@@ -184,6 +188,7 @@ impl Arm {
             .collect();
         json!({
             "label": self.label,
+            "vehicle": self.vehicle,
             "url": self.url,
             "trial": number,
             "message_source": trial.map(|trial| format!("{:016x}", trial.source)),
@@ -203,6 +208,7 @@ impl Arm {
             "skipped": trial.map(|trial| trial.skipped),
             "source_end": trial.and_then(|trial| trial.source_end.as_ref()),
             "missing": trial.map(Trial::missing),
+            "answered_by_two_edges": trial.map(|trial| trial.answered_by_two),
             "missed_by_direction": trial.and_then(|trial| trial.missed),
             "outages": {
                 "vehicle": outcome.vehicle_outages(),
@@ -221,6 +227,7 @@ impl Arm {
             "operation": trial.map(operation::summary),
             "unseen_frames": trial.map(|trial| &trial.unseen_frames),
             "recording": outcome.recording,
+            "poses": trial.map(|trial| trial.poses),
             "publisher": trial.map(|trial| trial.publisher),
             "subscriber": trial.map(|trial| trial.subscriber),
             "stages_ns": stages,
@@ -300,10 +307,10 @@ impl Results {
         &self.arms
     }
 
-    /// Makes the folder of one arm.
+    /// Makes the folder of one arm, or of several that share the first part of their labels.
     pub(crate) fn arm_folder(&self, label: &str) -> Result<PathBuf, Failure> {
         let folder = self.folder.join(label);
-        fs::create_dir(&folder)
+        fs::create_dir_all(&folder)
             .map_err(|error| Failure::new(format!("create {}", folder.display()), error))?;
         Ok(folder)
     }
@@ -449,9 +456,11 @@ mod tests {
             unrelated: 0,
             undecodable: 0,
             refused: 0,
+            answered_by_two: 0,
             rejection: None,
             operation: Default::default(),
             unseen_frames: Vec::new(),
+            poses: None,
             skipped: 0,
             source_end: None,
             publisher: Default::default(),
@@ -463,6 +472,7 @@ mod tests {
         };
         Arm {
             label: "a".to_owned(),
+            vehicle: "vehicle".to_owned(),
             url: "a:b".to_owned(),
             outcome: Ok(outcome),
             early_ends: Vec::new(),

@@ -161,7 +161,8 @@ impl RosTopic {
             let why = messages.forward(holds, &load, &inlet, &task_origin).await;
             inlet.end(why);
         });
-        Ok(Some(Load { feed, origin }))
+        let pose = None;
+        Ok(Some(Load { feed, origin, pose }))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use transport_api::{Placement, Registry, Retry, Transport, TransportConfig};
 use crate::cli::{self, DetectionArgs, EdgeArgs, HostArgs, Patience, QualityArgs, VehicleArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::fleet::{self, CollectiveArgs, VehiclesArgs};
 use crate::load::Load;
 use crate::log;
 use crate::output::{note, say};
@@ -24,7 +26,7 @@ use crate::record;
 use crate::results::{Arm, Outcome, Results};
 use crate::screen::Screen;
 use crate::signal;
-use crate::supervision::{EdgeReport, Pulse, Report, TrialReport, Usage, tell};
+use crate::supervision::{EdgeReport, Pulse, Report, TrialReport, Usage, VehicleReport, tell};
 use crate::table;
 
 /// How long a side takes at most to send what it has accepted, and to disconnect.
@@ -181,41 +183,42 @@ async fn measure(
         check_place(registry, &config, args.with_edge).await?;
     }
     let patience = args.connection.connect_timeout;
-    // Before anything is waited for, so that a page can say what it waits for.
+    // Before anything is waited for, so that a page can say what it waits for. It shows the first
+    // vehicle.
     let scheme = config.url().scheme();
     let screen = Screen::of_vehicle(&args.view, args.view_relay.as_deref(), scheme)?;
-    let (screen, frames) = screen.unzip();
-    let mut settings = vehicle::Settings {
-        topics: args.quality.topics()?,
-        scan_qos: args.quality.scans(),
-        objects_qos: QualityArgs::received(args.quality.objects()),
-        rate: args.load.rate(),
-        handshake: HANDSHAKE,
-        warmup: args.load.warmup,
-        samples: args.load.samples(),
-        ready_timeout: args.load.ready_timeout,
-        clock: Clock::start(),
-        limits: args.operation.limits(),
-        selected: args.operation.publish_selected,
-        frames: frames.into_iter().collect(),
-        lists: args.detection.lists.settings(),
-    };
-    let local = args.operation.perception(&args.detection, settings.clock)?;
-    let record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
+    let (screen, mut frames) = screen.unzip();
+    let screen = screen.map(Rc::new);
+    let ids = &args.fleet.ids;
+    let names = fleet::names(ids);
+    let topics = fleet::topics(&args.quality.prefix, ids)?;
     let remark = match supervised {
         true => |text| tell(&Report::Remark { text }),
         false => |text| note!("vehicle: {text}"),
     };
-    let load = args.load.load(registry, &args, &mut stop, opened, remark);
-    let Some(Load { feed, origin }) = load.await? else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    for warning in origin.report().warnings() {
-        note!("{warning}");
+    let mut loads = Vec::new();
+    for n in 0..names.len() {
+        let load = fleet::load(&args.load, n);
+        let load = load
+            .load(registry, &args, &mut stop, opened, remark)
+            .await?;
+        let Some(load) = load else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        for warning in load.origin.report().warnings() {
+            note!("{warning}");
+        }
+        loads.push(load);
     }
-    let parts = args
-        .with_edge
-        .then(|| EdgeParts::prepare(&args.quality, &args.detection));
+    let record = cli::record(&args.load, &args.quality, &args.detection, &args.operation);
+    let parts = args.with_edge.then(|| {
+        EdgeParts::prepare(
+            &args.quality,
+            &args.fleet,
+            &args.detection,
+            &args.collective,
+        )
+    });
     let inside = match parts.transpose()? {
         None => None,
         Some(parts) => match open(registry, &config, "edge", patience, &mut stop).await? {
@@ -226,43 +229,82 @@ async fn measure(
             None => return Ok(ExitCode::SUCCESS),
         },
     };
-    let Some(transport) = open(registry, &config, "vehicle", patience, &mut stop).await? else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    opened.push(Arc::clone(&transport));
-    let recording = args.record.start(recorder::Settings {
-        clocks: settings.clock.pair(),
-        objects: settings.lists.format,
-        convention: args.detection.convention(),
-    })?;
-    let (recorder, frames) = recording.unzip();
-    settings.frames.extend(frames);
-    let told = Cell::new(None);
-    let progress = |progress| {
-        if supervised {
-            return tell(&Report::Progress { progress });
+    // As the view, of the first vehicle.
+    let mut recorder = None;
+    let mut drives = Vec::new();
+    let mut equipment = Vec::new();
+    for (n, (topics, load)) in topics.into_iter().zip(loads).enumerate() {
+        let Load { feed, origin, pose } = load;
+        let name = &names[n];
+        let Some(transport) = open(registry, &config, name, patience, &mut stop).await? else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        opened.push(Arc::clone(&transport));
+        equipment.push((transport.info().clone(), origin));
+        let mut settings = vehicle::Settings {
+            topics,
+            scan_qos: args.quality.scans(),
+            objects_qos: QualityArgs::received(args.quality.objects()),
+            rate: args.load.rate(),
+            handshake: HANDSHAKE,
+            warmup: args.load.warmup,
+            samples: args.load.samples(),
+            ready_timeout: args.load.ready_timeout,
+            pose: pose.filter(|_| !ids.is_empty()),
+            clock: Clock::start(),
+            limits: args.operation.limits(),
+            selected: args.operation.publish_selected,
+            frames: frames.take().into_iter().collect(),
+            lists: args.detection.lists.settings(),
+        };
+        if n == 0 {
+            let recording = args.record.start(recorder::Settings {
+                clocks: settings.clock.pair(),
+                objects: settings.lists.format,
+                convention: args.detection.convention(),
+            })?;
+            let (first, frames) = recording.unzip();
+            recorder = first;
+            settings.frames.extend(frames);
         }
-        let phase = Phase::of(progress, args.load.warmup);
-        if told.get() < Some(phase) {
-            told.set(Some(phase));
-            note!("vehicle: {phase}");
-            if let Some(screen) = &screen {
-                screen.enter(phase);
+        let local = args.operation.perception(&args.detection, settings.clock)?;
+        let told = Cell::new(None);
+        let warmup = args.load.warmup;
+        let name = name.clone();
+        let screen = screen.clone().filter(|_| n == 0);
+        let progress = move |progress| {
+            if supervised {
+                let vehicle = n;
+                return tell(&Report::Progress { vehicle, progress });
             }
-        }
-    };
-    let driven = vehicle::drive(&*transport, feed, &settings, local, stop.clone(), progress).await;
-    settings.frames.clear();
-    if let Some(screen) = screen {
-        let failure = driven.as_ref().err().map(ToString::to_string);
+            let phase = Phase::of(progress, warmup);
+            if told.get() < Some(phase) {
+                told.set(Some(phase));
+                note!("{name}: {phase}");
+                if let Some(screen) = &screen {
+                    screen.enter(phase);
+                }
+            }
+        };
+        let stop = stop.clone();
+        drives.push(async move {
+            vehicle::drive(&*transport, feed, &settings, local, stop, progress).await
+        });
+    }
+    let driven = fleet::all(drives).await;
+    // Nobody else has it any more.
+    if let Some(screen) = screen.and_then(Rc::into_inner) {
+        let failure = driven.iter().find_map(|driven| driven.as_ref().err());
+        let failure = failure.map(ToString::to_string);
         screen.finish(failure.as_deref()).await;
     }
-    let recording = match recorder {
-        Some(recorder) => Some(record::finish(recorder).await),
+    let mut recording = match recorder {
+        Some(recorder) => Some(record::finish(recorder).await?),
         None => None,
     };
-    let interrupted = stop.borrow().then_some(settings.samples);
-    // Its failure must not take along what the vehicle has measured.
+    let scheme = equipment.first().map(|(info, _)| info.scheme.clone());
+    let interrupted = stop.borrow().then_some(args.load.samples());
+    // Its failure must not take along what the vehicles have measured.
     let edge = match inside {
         Some(inside) => {
             let ended = tokio::time::timeout(EDGE_END, inside.finish()).await;
@@ -276,36 +318,41 @@ async fn measure(
         }
         None => None,
     };
-    let info = transport.info().clone();
-    let trial = driven?;
-    let complete = trial.is_complete();
-    let recording = match recording.transpose()? {
-        Some(report) => {
+    let mut vehicles = Vec::new();
+    for (trial, (info, origin)) in driven.into_iter().zip(equipment) {
+        let trial = trial?;
+        let recording = recording.take().map(|report| {
             let dropped = trial.unseen_frames.last().copied().unwrap_or(0);
-            Some(record::told(&report, dropped))
-        }
-        None => None,
-    };
-    let label = info.scheme.clone();
+            record::told(&report, dropped)
+        });
+        vehicles.push(VehicleReport {
+            trial,
+            info,
+            source: origin.report(),
+            recording,
+        });
+    }
+    let complete = vehicles.iter().all(|vehicle| vehicle.trial.is_complete());
     let report = TrialReport {
-        trial,
-        info,
+        vehicles,
         usage: Usage::so_far(),
         edge,
-        source: origin.report(),
-        recording,
     };
     if supervised {
         tell(&Report::Trial(Box::new(report)));
     } else {
-        let (outcome, early_ends) = Outcome::measured(report);
-        let arm = Arm {
-            label,
-            url: config.to_string(),
-            outcome: Ok(outcome),
-            early_ends,
-        };
-        show(arm, args.results.as_deref(), record, interrupted)?;
+        let (outcomes, early_ends) = Outcome::measured(report);
+        let arms = outcomes
+            .into_iter()
+            .zip(names)
+            .map(|(outcome, vehicle)| Arm {
+                label: fleet::label(scheme.as_deref().unwrap_or_default(), ids, &vehicle),
+                vehicle,
+                url: config.to_string(),
+                outcome: Ok(outcome),
+                early_ends: early_ends.clone(),
+            });
+        show(arms.collect(), args.results.as_deref(), record, interrupted)?;
     }
     Ok(if complete {
         ExitCode::SUCCESS
@@ -317,7 +364,7 @@ async fn measure(
 /// Prints the table of one trial and keeps its data in a folder below `results`. `interrupted`: how
 /// many samples it should have had, if it was told to stop.
 fn show(
-    arm: Arm,
+    arms: Vec<Arm>,
     results: Option<&Path>,
     settings: serde_json::Value,
     interrupted: Option<u64>,
@@ -330,12 +377,15 @@ fn show(
         text
     };
     let Some(base) = results else {
-        say!("{}", render(&[arm]).trim_end());
+        say!("{}", render(&arms).trim_end());
         return Ok(());
     };
     let mut results = Results::create(base, Environment::read(), settings)?;
-    results.arm_folder(&arm.label)?;
-    let added = results.add(arm);
+    let mut added = Ok(());
+    for arm in arms {
+        results.arm_folder(&arm.label)?;
+        added = added.and(results.add(arm));
+    }
     let text = render(results.arms());
     say!("{}", text.trim_end());
     added?;
@@ -366,7 +416,12 @@ async fn serve(
     if !supervised {
         check_place(registry, &config, false).await?;
     }
-    let parts = EdgeParts::prepare(&args.quality, &args.detection)?;
+    let parts = EdgeParts::prepare(
+        &args.quality,
+        &args.fleet,
+        &args.detection,
+        &args.collective,
+    )?;
     let patience = args.connection.connect_timeout;
     let Some(transport) = open(registry, &config, "edge", patience, &mut stop).await? else {
         return Ok(ExitCode::SUCCESS);
@@ -388,17 +443,14 @@ async fn serve(
         return Ok(ExitCode::SUCCESS);
     }
     let done = report.report;
+    for served in &done.vehicles {
+        say!("{}", fleet::served(served));
+    }
+    if let Some(collective) = done.collective {
+        say!("{}", fleet::collective(&collective));
+    }
     say!(
-        "answered {}, expired {}, not decodable {}, not detected {}, not published {}, unfinished \
-         {}, missed {}, of these dropped {}, peak memory {:.0} MB",
-        done.counts.answered,
-        done.counts.expired,
-        done.counts.undecodable,
-        done.counts.undetected,
-        done.counts.unpublished,
-        done.counts.unfinished,
-        done.scans.missed + done.clouds.missed,
-        done.scans.dropped + done.clouds.dropped,
+        "peak memory {:.0} MB",
         report.usage.peak_memory as f64 / 1e6
     );
     for (when, clocks) in [("began", done.began), ("ended", done.ended)] {
@@ -426,10 +478,17 @@ struct EdgeParts {
 
 impl EdgeParts {
     /// Finds mistakes and loads the detector, before anything is waited for.
-    fn prepare(quality: &QualityArgs, detection: &DetectionArgs) -> Result<Self, Failure> {
+    fn prepare(
+        quality: &QualityArgs,
+        fleet: &VehiclesArgs,
+        detection: &DetectionArgs,
+        collective: &CollectiveArgs,
+    ) -> Result<Self, Failure> {
+        let (prefix, ids) = (&quality.prefix, &fleet.ids);
         Ok(Self {
             settings: edge::Settings {
-                topics: quality.topics()?,
+                vehicles: collective.vehicles(prefix, ids)?,
+                collective: collective.settings(prefix, ids)?,
                 scan_qos: QualityArgs::received(quality.scans()),
                 objects_qos: quality.objects(),
                 max_age: detection.max_age.limit(),
@@ -459,7 +518,7 @@ impl RunningEdge {
         match (&mut self.task).await {
             Ok(Ok(report)) => Failure::text(format!(
                 "the transport of the edge ended after {} answers",
-                report.counts.answered
+                report.answered()
             )),
             Ok(Err(error)) => error.into(),
             Err(error) => Failure::new("run the edge", error),

@@ -3,6 +3,9 @@
 use std::io::Write;
 use std::time::Duration;
 
+use edge::{Served, collective};
+use exchange::Outage;
+use latency_timeline::ClockPair;
 use lidar_sensor::source::Statistics;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
@@ -29,6 +32,8 @@ pub(crate) enum Report {
     Alive,
     /// A vehicle came further.
     Progress {
+        /// Which of those in the process.
+        vehicle: usize,
         /// How far.
         progress: Progress,
     },
@@ -37,7 +42,7 @@ pub(crate) enum Report {
         /// What.
         text: String,
     },
-    /// A vehicle is done.
+    /// The vehicles of a process are done.
     Trial(Box<TrialReport>),
     /// An edge is done.
     Edge(Box<EdgeReport>),
@@ -53,17 +58,24 @@ pub(crate) enum Report {
     },
 }
 
-/// A vehicle at its end.
+/// The vehicles of a process at their end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TrialReport {
+    /// Each of them.
+    pub(crate) vehicles: Vec<VehicleReport>,
+    /// What the process used.
+    pub(crate) usage: Usage,
+    /// The edge, if it ran in the same process, or why it failed.
+    pub(crate) edge: Option<Result<EdgeReport, String>>,
+}
+
+/// A vehicle at its end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct VehicleReport {
     /// What it measured.
     pub(crate) trial: Trial,
     /// What it measured over.
     pub(crate) info: TransportInfo,
-    /// What it used.
-    pub(crate) usage: Usage,
-    /// The edge, if it ran in the same process, or why it failed.
-    pub(crate) edge: Option<Result<EdgeReport, String>>,
     /// Where its scans came from.
     pub(crate) source: SourceReport,
     /// What became of its recording, in a line.
@@ -79,6 +91,51 @@ pub(crate) struct EdgeReport {
     pub(crate) detector: String,
     /// What it used.
     pub(crate) usage: Usage,
+}
+
+impl EdgeReport {
+    /// What it did for vehicle number `n`.
+    pub(crate) fn of_vehicle(&self, n: usize) -> Option<EdgeSide> {
+        let report = &self.report;
+        Some(EdgeSide {
+            report: ServedReport {
+                served: report.vehicles.get(n)?.clone(),
+                collective: report.collective,
+                began: report.began,
+                ended: report.ended,
+                outages: report.outages.clone(),
+            },
+            detector: self.detector.clone(),
+            usage: self.usage,
+        })
+    }
+}
+
+/// What an edge did for one vehicle.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct EdgeSide {
+    /// What it did.
+    pub(crate) report: ServedReport,
+    /// Name of its detector.
+    pub(crate) detector: String,
+    /// What it used, for all vehicles.
+    pub(crate) usage: Usage,
+}
+
+/// As [`edge::Report`], of one vehicle.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ServedReport {
+    /// The vehicle.
+    #[serde(flatten)]
+    pub(crate) served: Served,
+    /// The list of what all vehicles see.
+    pub(crate) collective: Option<collective::Report>,
+    /// The clocks when it had subscribed.
+    pub(crate) began: ClockPair,
+    /// The clocks at its end.
+    pub(crate) ended: ClockPair,
+    /// When it was disconnected, by its clock.
+    pub(crate) outages: Vec<Outage>,
 }
 
 /// A source of scans or clouds.

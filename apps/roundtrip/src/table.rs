@@ -3,16 +3,25 @@
 use comfy_table::{CellAlignment, Table, presets};
 use latency_timeline::{Offset, Stage, Status, Summary};
 
+use crate::fleet;
 use crate::operation;
 use crate::results::{Arm, Figure, Outcome};
 
-/// The arms of a run side by side.
+/// The arms of a run side by side; of several vehicles those over one transport, in a table each.
 pub(crate) fn of_arms(arms: &[Arm]) -> String {
-    let columns: Vec<(&str, Option<&Outcome>)> = arms
-        .iter()
-        .map(|arm| (arm.label.as_str(), arm.outcome.as_ref().ok()))
-        .collect();
-    let mut text = render(&columns);
+    let transport = |arm: &Arm| {
+        arm.label
+            .split_once('/')
+            .map(|(transport, _)| transport.to_owned())
+    };
+    let mut text = String::new();
+    for arms in arms.chunk_by(|a, b| transport(a) == transport(b)) {
+        let columns: Vec<(&str, Option<&Outcome>)> = arms
+            .iter()
+            .map(|arm| (arm.label.as_str(), arm.outcome.as_ref().ok()))
+            .collect();
+        text.push_str(&render(&columns));
+    }
     for arm in arms {
         for note in notes(arm) {
             text.push_str(&format!("{}: {note}\n", arm.label));
@@ -51,6 +60,18 @@ fn notes(arm: &Arm) -> Vec<String> {
     };
     if let Some(reason) = &trial.rejection {
         notes.push(format!("scans were rejected: {reason}"));
+    }
+    if trial.answered_by_two > 0 {
+        notes.push(format!(
+            "two edges answer {}: {} of its scans were answered by both; stop one of them, or give it \
+             another prefix",
+            arm.vehicle, trial.answered_by_two
+        ));
+    }
+    if let Some(edge) = &outcome.edge
+        && let Some(note) = fleet::left_out(&edge.report.served)
+    {
+        notes.push(note);
     }
     let missing = trial.missing();
     if !missing.is_empty() {
@@ -207,14 +228,14 @@ fn render(columns: &[(&str, Option<&Outcome>)]) -> String {
         let trial = outcome.trial.as_ref();
         let vehicle = trial.map(|trial| trial.publisher.dropped);
         let edge = outcome.edge.as_ref().map(|edge| &edge.report);
-        let edge = edge.map(|edge| edge.scans.dropped + edge.clouds.dropped);
+        let edge = edge.map(|edge| edge.served.scans.dropped + edge.served.clouds.dropped);
         let shown = |count: Option<u64>| count.map_or(NONE.to_owned(), |count| count.to_string());
         format!("{} / {}", shown(vehicle), shown(edge))
     });
     row("scans expired", &|outcome| {
         let edge = outcome.edge.as_ref();
         edge.map_or(NONE.to_owned(), |edge| {
-            edge.report.counts.expired.to_string()
+            edge.report.served.counts.expired.to_string()
         })
     });
     row("samples rejected", &|outcome| {

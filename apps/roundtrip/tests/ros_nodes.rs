@@ -257,6 +257,43 @@ async fn tools_see_clouds(master: Kind) {
     tools_see(master, "cloud", "/points", &PointCloud2::TYPE).await;
 }
 
+/// rostopic shows what all vehicles see, in the frame that they share.
+async fn collective_list_is_echoed(master: Kind) {
+    let folder = tempfile::tempdir().unwrap();
+    let master = master.start().await;
+    let url = master.url("edge");
+    let mut command = ours(&["edge", "--transport", &url, "--detector=fixed-delay:1ms"]);
+    command.args(["--vehicle=a", "--vehicle=b", "--pose=a=10,20,2,90"]);
+    let mut edge = Program::start(&mut command);
+    assert!(edge.line().await.starts_with("edge ready"));
+    let mut vehicles = Vec::new();
+    for id in ["a", "b"] {
+        let url = master.url(id);
+        let mut command = ours(&["vehicle", "--transport", &url, "--samples=100000"]);
+        command.args(["--rate=10", "--warmup=0", "--vehicle", id]);
+        vehicles.push(Program::start(command.args(["--source", truth::SOURCE])));
+    }
+    let topic = "/collective/objects";
+    let mut packages = peer("packages.py", &master.address);
+    output(packages.arg(topic).arg(folder.path())).await;
+    let seen = async {
+        loop {
+            let mut echo = ros("rostopic", &master.address);
+            echo.args(["echo", "-n", "1", topic])
+                .env("PYTHONPATH", folder.path());
+            let echo = output(&mut echo).await;
+            if ["a", "b"].map(|id| echo.contains(&format!("\"{id}/velodyne\""))) == [true; 2] {
+                return echo;
+            }
+        }
+    };
+    let echo = tokio::time::timeout(PATIENCE, seen).await.unwrap();
+    assert!(echo.contains("frame_id: \"map\""), "{echo}");
+    // The first car ahead of `a`, 5 m ahead and 3.5 m to the left of a lidar that looks along y.
+    let first = "position:\n        x: 6.5\n        y: 25.0\n";
+    assert!(echo.contains(first), "{echo}");
+}
+
 /// rospy reads our clouds as the `sensor_msgs/PointCloud2` that it was installed with.
 async fn rospy_reads_clouds(master: Kind) {
     let truth = Truth::new();
@@ -600,6 +637,7 @@ fn main() -> ExitCode {
         tools_see_scans needs python(), rostopic();
         tools_see_clouds needs python(), rostopic();
         tools_see_states_and_markers needs python(), rostopic();
+        collective_list_is_echoed needs python(), rostopic();
         rospy_reads_clouds needs python();
         roscpp_reads_clouds needs roscpp();
         rosbag_keeps_scans needs python(), rosbag();

@@ -30,6 +30,8 @@ pub(crate) struct Answer {
     pub(crate) objects: usize,
     /// How often it arrived again.
     pub(crate) repeats: u32,
+    /// Which edge it is of; `None` if it does not say.
+    pub(crate) edge: Option<u64>,
 }
 
 /// Receives answers and notes them by the sequence number of the scan they answer.
@@ -50,6 +52,8 @@ pub(crate) struct Answers<'a> {
     unrelated: u64,
     undecodable: u64,
     refused: u64,
+    /// Repeats that were answers of another edge.
+    rivals: u64,
     /// Why the last refused arrival was refused.
     refusal: Option<String>,
     /// Whether the subscription has ended.
@@ -85,6 +89,7 @@ impl<'a> Answers<'a> {
             unrelated: 0,
             undecodable: 0,
             refused: 0,
+            rivals: 0,
             refusal: None,
             ended: false,
         }
@@ -128,6 +133,15 @@ impl<'a> Answers<'a> {
         };
         if let Some(answer) = self.noted.get_mut(&scan.seq) {
             answer.repeats += 1;
+            let edge = sample.meta.id.map(|id| id.source);
+            // One edge that was started anew answers no scan twice but by delivery at least once.
+            if edge.is_some() && edge != answer.edge {
+                self.rivals += 1;
+                if self.rivals == 1 {
+                    tracing::warn!(topic = %sample.topic,
+                        "two edges answer this vehicle; stop one, or give it another prefix");
+                }
+            }
             return None;
         }
         let edge = unpack(&sample.meta.stamps);
@@ -166,6 +180,7 @@ impl<'a> Answers<'a> {
                 bytes,
                 objects,
                 repeats: 0,
+                edge: sample.meta.id.map(|id| id.source),
             },
         );
         self.tell(Progress::Answered(self.noted.len() as u64));
@@ -227,6 +242,10 @@ impl<'a> Answers<'a> {
 
     pub(crate) fn refused(&self) -> u64 {
         self.refused
+    }
+
+    pub(crate) fn rivals(&self) -> u64 {
+        self.rivals
     }
 
     pub(crate) fn ended(&self) -> bool {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use exchange::DataType;
-use lidar_messages::{Header, PointCloud2, Text, VelodyneScan};
+use lidar_messages::{Header, PointCloud2, Text, Time, VelodyneScan};
 use lidar_sensor::source::Sweep;
 use lidar_sensor::{Convention, ConvertError, Converter};
 use tokio::sync::watch;
@@ -54,6 +54,17 @@ pub(crate) enum Next {
     Stopped,
     /// The source gives no more, and why.
     Ended(String),
+}
+
+impl Payload {
+    /// When it was taken; 0 for what is empty.
+    pub(crate) fn stamp(&self) -> Time {
+        match self {
+            Self::Scan(scan) => scan.header.stamp,
+            Self::Cloud(cloud) => cloud.header.stamp,
+            Self::Empty(_) => Time::default(),
+        }
+    }
 }
 
 impl Feed {

@@ -6,6 +6,7 @@
 //! exactly one [`latency_timeline::Status`].
 
 mod answers;
+mod beacon;
 mod feed;
 mod frame;
 mod live;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use exchange::{Outages, Topics};
 use latency_timeline::Clock;
+use lidar_messages::Pose;
 use perception::{ListSettings, Perception};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -38,6 +40,7 @@ pub use operation::{Limits, Listed, Operation, Switched};
 pub use record::{Missed, SampleRecord, Trial};
 
 use answers::{Answers, Echo};
+use beacon::Beacon;
 use local::Local;
 use lookout::Lookout;
 use outlet::{Outlet, Selected};
@@ -65,6 +68,9 @@ pub struct Settings {
     pub samples: u64,
     /// How long the first echo may take.
     pub ready_timeout: Duration,
+    /// Where the lidar is in [`exchange::MAP`], said on [`Topics::pose`] with every scan; `None`: it is
+    /// not said.
+    pub pose: Option<Pose>,
     /// The clock of the stamps.
     pub clock: Clock,
     /// When the vehicle no longer waits for its edge.
@@ -156,6 +162,14 @@ pub async fn drive(
             .publisher(topic, &schema, settings.scan_qos)
             .await?,
     );
+    let beacon = match settings.pose {
+        None => None,
+        Some(pose) => {
+            let schema = exchange::pose_schema()?;
+            let publisher = transport.publisher(&settings.topics.pose, &schema, Qos::default());
+            Some(Arc::new(Beacon::new(publisher.await?, pose)))
+        }
+    };
     let mut sequence = Sequence::random();
     let total = settings.warmup.saturating_add(settings.samples);
     let mut answers = Answers::new(
@@ -220,6 +234,7 @@ pub async fn drive(
     if before.is_some() {
         answers.begin(first);
         let sender = Sender {
+            beacon: beacon.clone(),
             offers,
             publisher: Arc::clone(&publisher),
             feed,
@@ -274,10 +289,12 @@ pub async fn drive(
         unrelated: answers.unrelated(),
         undecodable: answers.undecodable(),
         refused: answers.refused(),
+        answered_by_two: answers.rivals(),
         rejection: outcome.rejection,
         skipped: outcome.skipped,
         source_end: outcome.source_end,
         unseen_frames,
+        poses: beacon.map(|beacon| beacon.counters()),
         publisher: publisher.counters(),
         subscriber: answers.counters(),
     })

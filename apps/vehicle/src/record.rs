@@ -71,6 +71,8 @@ pub struct Trial {
     pub undecodable: u64,
     /// Arrivals that the transport refused, such as another type.
     pub refused: u64,
+    /// Answers to scans that another edge had answered already.
+    pub answered_by_two: u64,
     /// Why the first rejected scan was rejected.
     pub rejection: Option<String>,
     /// How the vehicle stayed operational.
@@ -83,6 +85,8 @@ pub struct Trial {
     pub skipped: u64,
     /// Why a sensor or a recording gave no more, if that was before the trial's end.
     pub source_end: Option<String>,
+    /// The publisher of poses, if they were said.
+    pub poses: Option<PublisherCounters>,
     /// The publisher of scans.
     pub publisher: PublisherCounters,
     /// The subscriber of object lists.
@@ -283,6 +287,7 @@ mod tests {
             bytes: 3,
             objects: 2,
             repeats: 1,
+            edge: None,
         };
         let answers = HashMap::from([(5, answer), (6, answer), (9, answer)]);
         let samples = join(&sent, answers, 5, 1, false);
@@ -342,11 +347,13 @@ mod tests {
             unrelated: 0,
             undecodable: 0,
             refused: 0,
+            answered_by_two: 0,
             rejection: None,
             operation: Operation::default(),
             unseen_frames: Vec::new(),
             skipped: 0,
             source_end: None,
+            poses: None,
             publisher: PublisherCounters::default(),
             subscriber: SubscriberCounters::default(),
         };

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use transport_api::{Error, Message, MessageId, Publisher, Refused, Result, Why};
 
+use crate::beacon::Beacon;
 use crate::feed::{Feed, Next, Payload};
 use crate::selection::Offer;
 
@@ -64,6 +65,8 @@ pub(crate) struct Sender {
     pub(crate) clock: Clock,
     pub(crate) runtime: Handle,
     pub(crate) stop: watch::Receiver<bool>,
+    /// Says where the vehicle is, before each scan.
+    pub(crate) beacon: Option<Arc<Beacon>>,
     /// Where each frame is told of once it is sent.
     pub(crate) offers: mpsc::Sender<Offer>,
 }
@@ -134,10 +137,17 @@ impl Sender {
 
     /// Payload `n` of the loop when it is due; `None` if stopped before.
     fn on_schedule(&self, n: usize, scheduled: Instant) -> Option<Due> {
-        self.wait_until(scheduled).then(|| Due {
+        if !self.wait_until(scheduled) {
+            return None;
+        }
+        let payload = self.feed.payload(n);
+        if let Some(beacon) = &self.beacon {
+            beacon.tell(n, payload.stamp());
+        }
+        Some(Due {
             scheduled,
             start: Instant::now(),
-            payload: self.feed.payload(n),
+            payload,
         })
     }
 
@@ -248,6 +258,7 @@ mod tests {
             clock: Clock::start(),
             runtime: Handle::current(),
             stop: stopped,
+            beacon: None,
             offers,
         };
         let sent = sender.start().unwrap().await.unwrap().sent;

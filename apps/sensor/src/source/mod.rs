@@ -40,7 +40,7 @@ pub use recording::{Recording, RecordingConfig};
 pub use spec::{SourceSpec, SpecError};
 pub use synthetic::{SimulatedTurn, Simulator, SimulatorConfig, Synthetic};
 
-use lidar_messages::PointCloud2;
+use lidar_messages::{PointCloud2, Pose};
 
 use crate::{bag::BagError, capture::CaptureError, packet::PacketError, turn::Turn};
 
@@ -99,6 +99,15 @@ impl Source {
             Some(Sweep::Scan(turn)) => Ok(Some(turn)),
             Some(Sweep::Cloud(_)) => Err(SourceError::NoPackets),
             None => Ok(None),
+        }
+    }
+
+    /// Where the sensor of a synthetic source is in the map that all of them share
+    /// ([`Simulator::pose`]); recordings and sensors do not tell.
+    pub fn pose(&self) -> Option<Pose> {
+        match self {
+            Self::Synthetic(synthetic) => Some(synthetic.pose()),
+            _ => None,
         }
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lidar_messages::{Packets, Time, VelodyneScan};
+use lidar_messages::{Packets, Point, Pose, Quaternion, Time, VelodyneScan};
 use lidar_scene::{Random, Scene, Street, TruthBox};
 
 use super::Statistics;
@@ -24,6 +24,13 @@ const TIMESTAMP_AT: usize = 1200;
 
 /// Closest surface the sensor measures, in metres.
 const MIN_RANGE: f32 = 0.5;
+
+/// Distance in the map from the street of one seed to that of the next, in metres: as far as a sensor
+/// sees.
+const STREET_PITCH: f64 = 200.0;
+
+/// Streets that lie side by side before the first place is used again.
+const STREETS: u64 = 1_000;
 
 /// Nanoseconds of a turn at 600 rpm.
 const USUAL_TURN_NANOS: u64 = 100_000_000;
@@ -88,6 +95,7 @@ pub struct Simulator {
     range_noise: f32,
     turn_seconds: f32,
     model: Model,
+    seed: u64,
     /// Hundredths of a degree in one block.
     step: f64,
     /// Azimuth of the next block, not reduced to a turn.
@@ -126,6 +134,7 @@ impl Simulator {
             range_noise: config.range_noise,
             turn_seconds: turn_seconds as f32,
             model: config.model,
+            seed: config.seed,
             step,
             // So that the wrap falls into the middle of a packet if turns are whole packets.
             azimuth: step * BLOCKS as f64 / 2.0,
@@ -139,6 +148,19 @@ impl Simulator {
                     height: height as f32,
                 }
             }),
+        }
+    }
+
+    /// Where the sensor is in a map in which streets of different seeds are different places: side by
+    /// side along y, 200 m apart, each with its road along x at z = 0.
+    pub fn pose(&self) -> Pose {
+        Pose {
+            position: Point {
+                x: 0.0,
+                y: STREET_PITCH * (self.seed % STREETS) as f64,
+                z: f64::from(self.scene.mount_height()),
+            },
+            orientation: Quaternion::default(),
         }
     }
 
@@ -226,6 +248,7 @@ fn microseconds_past_hour(nanos: u64) -> u32 {
 #[derive(Debug)]
 pub struct Synthetic {
     turns: Vec<SimulatedTurn>,
+    pose: Pose,
     /// Turns returned so far.
     returned: u64,
     packets: u64,
@@ -236,10 +259,12 @@ impl Synthetic {
     /// Casts `turns` turns, at least one. 20 turns are two seconds.
     pub fn new(config: SimulatorConfig, turns: usize) -> Self {
         let mut simulator = Simulator::new(config);
+        let pose = simulator.pose();
         let turns: Vec<_> = (0..turns.max(1)).map(|_| simulator.next_turn()).collect();
         let packets: usize = turns.iter().map(|cast| cast.turn.scan.packets.len()).sum();
         Self {
             turns,
+            pose,
             returned: 0,
             packets: 0,
             loop_nanos: packets as u64 * config.model.geometry().packet_nanos(),
@@ -276,6 +301,11 @@ impl Synthetic {
     pub fn truth(&self) -> &[TruthBox] {
         let place = self.returned.saturating_sub(1) % self.turns.len() as u64;
         &self.turns[place as usize].truth
+    }
+
+    /// Where the sensor is; see [`Simulator::pose`].
+    pub fn pose(&self) -> Pose {
+        self.pose
     }
 
     /// What was returned so far.

@@ -129,6 +129,7 @@ pub(crate) fn settings(samples: u64, rate: f64) -> Settings {
         warmup: 0,
         samples,
         ready_timeout: Duration::from_secs(30),
+        pose: None,
         clock: Clock::start(),
         limits: Limits::default(),
         selected: false,
