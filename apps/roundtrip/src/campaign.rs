@@ -252,6 +252,11 @@ impl Trial<'_> {
             shown.push(format!("--record={}", file.display()));
         }
         if one_process {
+            if !self.ids.is_empty() {
+                for name in self.names() {
+                    fleet::folder(self.folder, &name)?;
+                }
+            }
             let mut flags = self.flags_of_vehicle(0, self.ids);
             flags.extend(shown);
             flags.push("--with-edge".to_owned());

@@ -350,10 +350,10 @@ pub(crate) fn left_out(served: &Served) -> Option<String> {
         absent,
     } = served.share?;
     let lists = included + stale + unplaced + absent;
-    (unplaced > 0).then(|| {
+    (unplaced > 0 && included == 0).then(|| {
         format!(
-            "without a pose in {unplaced} of {lists} collective lists, so its objects are not in those: \
-             give --pose {}=X,Y,Z,YAW",
+            "without a pose, so its objects are in none of {lists} collective lists: give --pose \
+             {}=X,Y,Z,YAW",
             served.vehicle
         )
     })

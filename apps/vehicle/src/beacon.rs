@@ -1,5 +1,7 @@
 //! Says where the vehicle is.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use exchange::MAP;
 use lidar_messages::{Header, Pose, PoseStamped, Time};
 use transport_api::{Message, MessageId, Publisher, PublisherCounters, Refused, Sequence, Why};
@@ -10,6 +12,8 @@ use transport_api::{Message, MessageId, Publisher, PublisherCounters, Refused, S
 pub(crate) struct Beacon {
     publisher: Box<dyn Publisher>,
     source: u64,
+    /// Poses told so far.
+    count: AtomicU64,
     pose: Pose,
 }
 
@@ -18,16 +22,18 @@ impl Beacon {
         Self {
             publisher,
             source: Sequence::random().source(),
+            count: AtomicU64::new(0),
             pose,
         }
     }
 
-    /// Says where the vehicle is in scan number `n`, taken at `stamp`. Never blocks.
-    pub(crate) fn tell(&self, n: usize, stamp: Time) {
+    /// Says where the vehicle is in a scan taken at `stamp`. Never blocks.
+    pub(crate) fn tell(&self, stamp: Time) {
+        let seq = self.count.fetch_add(1, Ordering::Relaxed);
         let pose = PoseStamped {
             header: Header {
                 // Sequence numbers of ROS wrap.
-                seq: n as u32,
+                seq: seq as u32,
                 stamp,
                 frame_id: MAP.into(),
             },
@@ -35,7 +41,7 @@ impl Beacon {
         };
         let id = MessageId {
             source: self.source,
-            seq: n as u64,
+            seq,
         };
         let told = self
             .publisher
@@ -44,7 +50,7 @@ impl Beacon {
             why: Why::Fatal(error),
             ..
         }) = told
-            && n == 0
+            && seq == 0
         {
             tracing::warn!(%error, "pose not published");
         }

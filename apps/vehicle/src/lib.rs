@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use exchange::{Outages, Topics};
 use latency_timeline::Clock;
-use lidar_messages::Pose;
+use lidar_messages::{Pose, Time};
 use perception::{ListSettings, Perception};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -221,6 +221,9 @@ pub async fn drive(
     let deadline = Instant::now() + settings.ready_timeout;
     let mut before = None;
     for n in 0..settings.handshake.max(1) {
+        if let Some(beacon) = &beacon {
+            beacon.tell(Time::default());
+        }
         let answered = echo.once(&mut sequence, &mut answers, deadline).await;
         before = answered.map_err(|error| explain(&error, &outages))?;
         if before.is_none() {

@@ -142,7 +142,7 @@ impl Sender {
         }
         let payload = self.feed.payload(n);
         if let Some(beacon) = &self.beacon {
-            beacon.tell(n, payload.stamp());
+            beacon.tell(payload.stamp());
         }
         Some(Due {
             scheduled,
