@@ -27,6 +27,7 @@
 mod detection;
 mod detector;
 mod ego;
+mod execution;
 mod fixed_delay;
 mod ground;
 mod markers;
@@ -34,15 +35,19 @@ mod network;
 mod neural;
 mod objects;
 mod onnx;
+#[cfg(feature = "ort")]
+mod onnxruntime;
 mod overlap;
 mod peaks;
 mod plane;
+mod pure;
 mod raster;
 mod track;
 
 pub use detection::{Class, Detection, from_detection_array, to_detection_array};
 pub use detector::{DetectError, Detector};
-pub use ego::Ego;
+pub use ego::{Ego, EgoError};
+pub use execution::{Execution, Runtime, RuntimeError};
 pub use fixed_delay::{FIXED_OBJECTS, FixedDelay};
 pub use ground::Ground;
 pub use markers::to_markers;

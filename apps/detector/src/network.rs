@@ -1,12 +1,14 @@
-use std::sync::Arc;
+#[cfg(feature = "ort")]
+use std::path::PathBuf;
 
-use rten::{Model, ModelOptions, RunOptions, ThreadPool, Value, ValueView};
 use thiserror::Error;
 
-use crate::detection::Class;
+use crate::execution::{Execution, Runtime};
 use crate::onnx;
-use crate::peaks::{BOX_CHANNELS, Heads, OUT};
-use crate::raster::{CHANNELS, GRID};
+#[cfg(feature = "ort")]
+use crate::onnxruntime::OnnxRuntime;
+use crate::peaks::Heads;
+use crate::pure::Pure;
 
 /// More threads than this do not make so small a network faster.
 pub const MAX_THREADS: usize = 16;
@@ -36,67 +38,65 @@ pub enum LoadError {
     /// An input or output is missing.
     #[error("the network has no {0}; is it of this crate's training/export.py?")]
     Node(&'static str),
+    /// The runtime is not in this build.
+    #[error("the runtime `{0}` is not in this build; build it with `--features {0}`")]
+    Missing(Runtime),
+    /// The shared library of ONNX Runtime is not named.
+    #[cfg(feature = "ort")]
+    #[error(
+        "the runtime `ort` needs the shared library of ONNX Runtime: set ORT_DYLIB_PATH to its path"
+    )]
+    NoLibrary,
+    /// The shared library of ONNX Runtime cannot be loaded.
+    #[cfg(feature = "ort")]
+    #[error(
+        "cannot load ONNX Runtime from {path:?}: {reason}; set ORT_DYLIB_PATH to its shared library, version 1.17 or later"
+    )]
+    Library {
+        /// The path tried.
+        path: PathBuf,
+        /// What the loader says.
+        reason: String,
+    },
+    /// ONNX Runtime refuses the network.
+    #[cfg(feature = "ort")]
+    #[error(
+        "ONNX Runtime cannot load the network: {0}; is it an ONNX file of this crate's training/export.py?"
+    )]
+    Session(String),
 }
 
 /// The convolutions between raster and peaks.
-///
-/// The threads are a pool of its own; a worker without work sleeps.
-pub(crate) struct Network {
-    model: Model,
-    features: rten::NodeId,
-    heads: [rten::NodeId; 2],
-    options: RunOptions,
+pub(crate) enum Network {
+    Pure(Pure),
+    #[cfg(feature = "ort")]
+    OnnxRuntime(OnnxRuntime),
 }
 
 impl Network {
-    pub(crate) fn load(bytes: Vec<u8>, threads: usize) -> Result<Self, LoadError> {
+    pub(crate) fn load(bytes: Vec<u8>, execution: Execution) -> Result<Self, LoadError> {
+        let Execution { runtime, threads } = execution;
         if !(1..=MAX_THREADS).contains(&threads) {
             return Err(LoadError::Threads { threads });
         }
         if !onnx::is_model(&bytes) {
             return Err(LoadError::Onnx);
         }
-        let model = ModelOptions::with_all_ops()
-            .prepack_weights(true)
-            .load(bytes)?;
-        let node = |name| model.find_node(name).ok_or(LoadError::Node(name));
-        let features = node("features")?;
-        let heads = [node("heat")?, node("boxes")?];
-        let pool = Arc::new(ThreadPool::with_num_threads(threads));
-        let options = RunOptions::default().with_thread_pool(Some(pool));
-        Ok(Self {
-            model,
-            features,
-            heads,
-            options,
-        })
+        match runtime {
+            Runtime::Rten => Pure::load(bytes, threads).map(Self::Pure),
+            #[cfg(feature = "ort")]
+            Runtime::Ort => OnnxRuntime::load(&bytes, threads).map(Self::OnnxRuntime),
+            #[cfg(not(feature = "ort"))]
+            Runtime::Ort => Err(LoadError::Missing(runtime)),
+        }
     }
 
     /// `features` as [`Raster::features`](crate::Raster::features) has them.
-    pub(crate) fn run(&self, features: &[f32]) -> Result<Heads, String> {
-        let input = ValueView::from_shape([1, CHANNELS, GRID, GRID], features)
-            .map_err(|error| error.to_string())?;
-        let inputs = vec![(self.features, input.into())];
-        let [heat, boxes] = self
-            .model
-            .run_n(inputs, self.heads, Some(self.options.clone()))
-            .map_err(|error| error.to_string())?;
-        Ok(Heads {
-            heat: planes(heat, Class::ALL.len())?,
-            boxes: planes(boxes, BOX_CHANNELS)?,
-        })
+    pub(crate) fn run(&mut self, features: &[f32]) -> Result<Heads, String> {
+        match self {
+            Self::Pure(network) => network.run(features),
+            #[cfg(feature = "ort")]
+            Self::OnnxRuntime(network) => network.run(features),
+        }
     }
-}
-
-fn planes(value: Value, channels: usize) -> Result<Vec<f32>, String> {
-    let (shape, values) = value
-        .into_shape_vec::<f32, 4>()
-        .map_err(|error| error.to_string())?;
-    let expected = [1, channels, OUT, OUT];
-    if shape != expected {
-        return Err(format!(
-            "an output has the shape {shape:?}, not {expected:?}"
-        ));
-    }
-    Ok(values)
 }

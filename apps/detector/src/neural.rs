@@ -5,6 +5,7 @@ use lidar_messages::PointCloud2;
 use crate::detection::Detection;
 use crate::detector::{DetectError, Detector, read_positions};
 use crate::ego::Ego;
+use crate::execution::Execution;
 use crate::ground::Ground;
 use crate::network::{LoadError, Network};
 use crate::peaks::detections;
@@ -14,7 +15,9 @@ use crate::raster::Raster;
 pub const DEFAULT_THREADS: usize = 2;
 
 /// Scores above this are reported unless [`Neural::with_threshold`] says otherwise.
-pub const DEFAULT_THRESHOLD: f32 = 0.35;
+///
+/// The scores of the embedded network are such that this suits every class: `training/export.py`.
+pub const DEFAULT_THRESHOLD: f32 = 0.5;
 
 /// The network trained by this crate's `training` directory; `MODEL_CARD.md` tells on what and how
 /// well it works.
@@ -33,13 +36,14 @@ pub struct Neural {
 }
 
 impl Neural {
-    /// With the weights in the program, on a pool of `threads` threads.
+    /// With the weights in the program, run as `execution` says; a number is that of the threads.
     ///
     /// # Errors
     ///
-    /// If `threads` is 0 or more than [`MAX_THREADS`](crate::MAX_THREADS).
-    pub fn embedded(threads: usize) -> Result<Self, LoadError> {
-        Self::load(WEIGHTS.to_vec(), threads)
+    /// If the threads are 0 or more than [`MAX_THREADS`](crate::MAX_THREADS), or the runtime is not
+    /// there.
+    pub fn embedded(execution: impl Into<Execution>) -> Result<Self, LoadError> {
+        Self::load(WEIGHTS.to_vec(), execution)
     }
 
     /// With other weights: the content of a file `training/export.py` wrote. Load only files you
@@ -47,11 +51,11 @@ impl Neural {
     ///
     /// # Errors
     ///
-    /// If `threads` is 0 or more than [`MAX_THREADS`](crate::MAX_THREADS), or `onnx` is no such
-    /// network.
-    pub fn load(onnx: Vec<u8>, threads: usize) -> Result<Self, LoadError> {
+    /// If the threads are 0 or more than [`MAX_THREADS`](crate::MAX_THREADS), the runtime is not there,
+    /// or `onnx` is no such network.
+    pub fn load(onnx: Vec<u8>, execution: impl Into<Execution>) -> Result<Self, LoadError> {
         Ok(Self {
-            network: Network::load(onnx, threads)?,
+            network: Network::load(onnx, execution.into())?,
             threshold: DEFAULT_THRESHOLD,
             ego: Ego::default(),
             ground: Ground::new(),
@@ -70,6 +74,13 @@ impl Neural {
             return Err(LoadError::Threshold { threshold });
         }
         Ok(Self { threshold, ..self })
+    }
+
+    /// Leaves out points on the vehicle that carries the sensor: by default a car with the sensor in
+    /// the middle of its roof.
+    #[must_use]
+    pub fn with_ego(self, ego: Ego) -> Self {
+        Self { ego, ..self }
     }
 }
 

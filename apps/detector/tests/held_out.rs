@@ -2,48 +2,58 @@
 
 #[path = "../training/cloud.rs"]
 mod cloud;
+#[path = "../training/judge.rs"]
+mod judge;
 #[path = "../training/lidar.rs"]
 mod lidar;
-#[path = "../training/score.rs"]
-mod score;
 
 use cloud::cloud;
+use judge::{findings, objects};
 use lidar::{Lidar, Mount, Turn};
 use lidar_detector::{Class, DEFAULT_THREADS, DEFAULT_THRESHOLD, Detector, Neural};
+use lidar_eval::{Evaluation, MATCHED, Settings};
 use lidar_scene::Profile;
 use lidar_sensor::Model;
-use score::{Rule, Score};
 
 fn turn(index: u64) -> Turn {
     let scene = Profile::HeldOut.scene(index);
     Lidar::of(Model::Vlp32c).turn(&scene, Mount::default(), None, |_| true)
 }
 
-const SCENES: u64 = 8;
+const SCENES: u32 = 8;
 
 #[test]
-fn finds_the_cars_of_streets_it_never_saw() {
-    let mut detector = Neural::embedded(DEFAULT_THREADS).unwrap();
-    let rule = Rule {
-        class: Class::Car,
-        range: 40.0,
-        points: 10,
+fn finds_the_road_users_of_streets_it_never_saw() {
+    let mut detector = Neural::embedded(DEFAULT_THREADS)
+        .unwrap()
+        .with_threshold(0.05)
+        .unwrap();
+    let settings = Settings {
+        points: judge::POINTS,
+        threshold: DEFAULT_THRESHOLD.into(),
+        resamples: 0,
+        ..Settings::default()
     };
-    let mut score = Score::default();
-    for seed in 0..SCENES {
-        let turn = turn(seed);
-        let detections = detector.detect(&cloud(&turn.points)).unwrap();
-        score.add(&rule, &detections, &turn.objects);
+    let mut evaluation = Evaluation::new(Class::ALL.to_vec(), settings);
+    for scene in 0..SCENES {
+        let turn = turn(scene.into());
+        let found = detector.detect(&cloud(&turn.points)).unwrap();
+        evaluation.add(scene, &objects(&turn.objects), &findings(&found));
     }
-    let recall = score.recall(DEFAULT_THRESHOLD);
-    let invented = score.invented(DEFAULT_THRESHOLD) as f32 / SCENES as f32;
-    println!(
-        "{} cars, recall {recall:.2}, {invented:.2} invented a scene",
-        score.objects
-    );
-    assert!(score.objects >= 100, "only {} cars to find", score.objects);
-    assert!(recall >= 0.7, "recall {recall} of {} cars", score.objects);
-    assert!(invented <= 3.0, "{invented} invented cars a scene");
+    let report = evaluation.report();
+    let least = [100, 10, 30, 8].into_iter().zip([0.9, 0.6, 0.6, 0.5]);
+    for (class, (objects, precision)) in report.classes.iter().zip(least) {
+        let found = class.whole.average_precision.as_ref().unwrap()[MATCHED].value;
+        let count = class.whole.objects;
+        println!(
+            "{count} x {}: average precision {found:.2}",
+            class.class.name()
+        );
+        assert!(count >= objects, "{count} x {}", class.class.name());
+        assert!(found >= precision, "{} {found}", class.class.name());
+    }
+    let invented = report.invented.value;
+    assert!(invented <= 1.0, "{invented} invented a scan");
 }
 
 #[test]

@@ -1,4 +1,7 @@
-"""Writes a checkpoint as ONNX: export.py CHECKPOINT FILE"""
+"""Writes a checkpoint as ONNX: export.py CHECKPOINT FILE [THRESHOLD for each class]
+
+The default threshold of the program is 0.5. So the logits of each class are shifted by that of its
+threshold: what scored the threshold scores 0.5 then. The order of scores in a class stays."""
 
 import hashlib
 import sys
@@ -33,11 +36,13 @@ class Inference(nn.Module):
 
 
 def main():
-    checkpoint, file = sys.argv[1:]
+    checkpoint, file, *thresholds = sys.argv[1:]
     network = Network()
     network.load_state_dict(torch.load(checkpoint))
     network.eval()
     fuse(network)
+    if thresholds:
+        network.heat.bias.data -= torch.logit(torch.tensor([float(value) for value in thresholds]))
     torch.onnx.export(
         Inference(network).eval(),
         (torch.zeros(1, CHANNELS, GRID, GRID),),
