@@ -91,6 +91,15 @@ impl Network {
         }
     }
 
+    /// In reports.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Pure(_) => "neural",
+            #[cfg(feature = "ort")]
+            Self::OnnxRuntime(_) => "neural, by ort",
+        }
+    }
+
     /// `features` as [`Raster::features`](crate::Raster::features) has them.
     pub(crate) fn run(&mut self, features: &[f32]) -> Result<Heads, String> {
         match self {

@@ -86,7 +86,7 @@ impl Neural {
 
 impl Detector for Neural {
     fn name(&self) -> &str {
-        "neural"
+        self.network.name()
     }
 
     fn detect(&mut self, cloud: &PointCloud2) -> Result<Vec<Detection>, DetectError> {

@@ -33,7 +33,8 @@ pub(crate) fn detections(heads: &Heads, threshold: f32, ground: &Ground) -> Vec<
         for (cell, &score) in heat.iter().enumerate() {
             if score > threshold
                 && is_peak(heat, cell)
-                && let Some(detection) = decode(&heads.boxes, cell, class, score, ground)
+                && let Some(detection) =
+                    decode(values(heat, &heads.boxes, cell), cell, class, score, ground)
             {
                 found.push(detection);
             }
@@ -44,25 +45,44 @@ pub(crate) fn detections(heads: &Heads, threshold: f32, ground: &Ground) -> Vec<
     suppress(found)
 }
 
+/// The cell and the up to eight around it.
+fn around(cell: usize) -> impl Iterator<Item = usize> {
+    let span = |index: usize| index.saturating_sub(1)..(index + 2).min(OUT);
+    let columns = span(cell % OUT);
+    span(cell / OUT).flat_map(move |row| columns.clone().map(move |column| row * OUT + column))
+}
+
+/// The box of a peak: the mean of what the cells around say of it, weighted by their heat. That is
+/// less noisy than what the peak alone says.
+fn values(heat: &[f32], boxes: &[f32], cell: usize) -> [f32; BOX_CHANNELS] {
+    let mut sums = [0.0; BOX_CHANNELS];
+    let mut weights = 0.0;
+    for other in around(cell) {
+        let weight = heat[other] * heat[other];
+        weights += weight;
+        for (channel, sum) in sums.iter_mut().enumerate() {
+            *sum += weight * boxes[channel * AREA + other];
+        }
+        sums[0] += weight * ((other % OUT) as f32 - (cell % OUT) as f32);
+        sums[1] += weight * ((other / OUT) as f32 - (cell / OUT) as f32);
+    }
+    sums.map(|sum| sum / weights)
+}
+
 /// Whether no neighbour is hotter, and no earlier one as hot: of a plateau one cell remains.
 fn is_peak(heat: &[f32], cell: usize) -> bool {
-    let (row, column) = (cell / OUT, cell % OUT);
-    (row.saturating_sub(1)..=(row + 1).min(OUT - 1)).all(|r| {
-        (column.saturating_sub(1)..=(column + 1).min(OUT - 1)).all(|c| {
-            let other = r * OUT + c;
-            heat[other] < heat[cell] || (heat[other] == heat[cell] && other >= cell)
-        })
-    })
+    around(cell)
+        .all(|other| heat[other] < heat[cell] || (heat[other] == heat[cell] && other >= cell))
 }
 
 fn decode(
-    boxes: &[f32],
+    values: [f32; BOX_CHANNELS],
     cell: usize,
     class: Class,
     score: f32,
     ground: &Ground,
 ) -> Option<Detection> {
-    let value = |channel: usize| boxes[channel * AREA + cell];
+    let value = |channel: usize| values[channel];
     let x = ((cell % OUT) as f32 + value(0)) * OUT_CELL - REACH;
     let y = ((cell / OUT) as f32 + value(1)) * OUT_CELL - REACH;
     // Twice the yaw tells the axis without a jump at pi; the yaw itself only which end is front.

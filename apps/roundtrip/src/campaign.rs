@@ -559,6 +559,8 @@ pub(crate) fn flags_of_detection(detection: &DetectionArgs) -> Vec<String> {
     let mut flags = vec![
         format!("--detector={}", detection.detector),
         format!("--threads={}", detection.threads),
+        format!("--runtime={}", detection.runtime),
+        format!("--ego={}", detection.ego),
         format!("--max-age={}", detection.max_age),
         format!("--convention={}", name(detection.convention)),
         format!("--edge-clock-offset={}", detection.edge_clock_offset),
@@ -587,7 +589,7 @@ mod tests {
     fn children_get_exactly_the_settings_of_the_run() {
         let line = "roundtrip --rate 5 --samples 7 --warmup 3 --data-type cloud --size 50 \
                     --seed 9 --qos exactly-once --queue 3 --prefix veh1 --detector fixed-delay:10ms \
-                    --threads 1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap \
+                    --threads 1 --runtime ort --ego=-3,2,-1,1 --max-age 1s --convention precise --edge-clock-offset=-5 --source pcap:a.pcap \
                     --deadline 1s500ms --misses 4 --recoveries 6 --local-detector fixed-delay:5ms \
                     --publish-selected --objects-format object-list --track --markers \
                     --vehicles 2 --pose vehicle2=1,-2,0.5,90 --collective-rate 2.5 \

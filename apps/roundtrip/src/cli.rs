@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use latency_timeline::Clock;
-use lidar_detector::{Detector, FixedDelay, Neural};
+use lidar_detector::{Detector, Execution, FixedDelay, Neural};
 use lidar_sensor::Convention;
 use transport_api::{PeerId, Qos, TransportConfig};
 use vehicle::DataType;
@@ -430,6 +430,27 @@ pub(crate) struct DetectionArgs {
     )]
     pub(crate) threads: usize,
 
+    /// What runs the neural network: `rten`, or `ort` for ONNX Runtime in builds with that feature, with
+    /// its shared library at `ORT_DYLIB_PATH`.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value_t = lidar_detector::Runtime::default(),
+        env = "ROUNDTRIP_RUNTIME"
+    )]
+    pub(crate) runtime: lidar_detector::Runtime,
+
+    /// The vehicle around the sensor, whose own points are left out by the neural network: its rear, front,
+    /// right and left end in metres from the sensor, or `none`.
+    #[arg(
+        long,
+        value_name = "BOX",
+        default_value_t = lidar_detector::Ego::default(),
+        allow_hyphen_values = true,
+        env = "ROUNDTRIP_EGO"
+    )]
+    pub(crate) ego: lidar_detector::Ego,
+
     /// Do not answer scans that are older on arrival, such as `500ms`: those count as expired. The age
     /// is the delay beyond that of the vehicle's fastest scan.
     #[arg(
@@ -582,12 +603,17 @@ impl FromStr for DetectorChoice {
 }
 
 impl DetectorChoice {
-    /// The detector itself; the network works with `threads`.
-    pub(crate) fn load(&self, threads: usize) -> Result<Box<dyn Detector>, Failure> {
+    /// The detector itself; the network works as `detection` says.
+    pub(crate) fn load(&self, detection: &DetectionArgs) -> Result<Box<dyn Detector>, Failure> {
+        let execution = Execution {
+            runtime: detection.runtime,
+            threads: detection.threads,
+        };
         Ok(match self {
             Self::Neural => Box::new(
-                Neural::embedded(threads)
-                    .map_err(|error| Failure::new("load the detector", error))?,
+                Neural::embedded(execution)
+                    .map_err(|error| Failure::new("load the detector", error))?
+                    .with_ego(detection.ego),
             ),
             Self::FixedDelay(delay) => Box::new(FixedDelay::new(*delay)),
         })
@@ -660,7 +686,7 @@ impl QualityArgs {
 
 impl DetectionArgs {
     pub(crate) fn detector(&self) -> Result<Box<dyn Detector>, Failure> {
-        self.detector.load(self.threads)
+        self.detector.load(self)
     }
 
     pub(crate) fn edge_clock(&self) -> Clock {
@@ -705,6 +731,8 @@ pub(crate) fn record(
         "prefix": quality.prefix,
         "detector": detection.detector.to_string(),
         "threads": detection.threads,
+        "runtime": detection.runtime.to_string(),
+        "ego": detection.ego.to_string(),
         "max_age": detection.max_age.to_string(),
         "convention": format!("{:?}", detection.convention()),
         "lists": detection.lists.settings(),

@@ -128,7 +128,7 @@ impl OperationArgs {
             LocalDetector::Same => &detection.detector,
             LocalDetector::Other(choice) => choice,
         };
-        let detector = choice.load(detection.threads)?;
+        let detector = choice.load(detection)?;
         let perception = Perception::new(detector, detection.convention(), clock);
         Ok(Some(perception))
     }
