@@ -536,10 +536,7 @@ mod tests {
                 "unknown option `inflght`; did you mean `inflight`?",
             ),
             ("?max_paylod=7", "did you mean `max_payload`?"),
-            (
-                "?zzzzzzzzzzzz=7",
-                "known: buffer, clean, inflight, ",
-            ),
+            ("?zzzzzzzzzzzz=7", "known: buffer, clean, inflight, "),
             (
                 "?inflight=many",
                 "option `inflight` = `many`: not a whole number in 0..=65535",

@@ -22,8 +22,8 @@ use lidar::{Lidar, Mount};
 /// Lower scores are not looked at.
 const LEAST_SCORE: f32 = 0.02;
 
-/// Objects a scan that may be invented, class by class; less than 0.3 in all.
-const INVENTED: [f64; 4] = [0.08, 0.03, 0.08, 0.07];
+/// Objects a scan that may be invented, class by class: 0.22 in all, so that 0.3 hold elsewhere too.
+const INVENTED: [f64; 4] = [0.07, 0.03, 0.06, 0.06];
 
 struct View {
     name: &'static str,
