@@ -40,6 +40,7 @@ fn drill(results: &Path, transport: &str, scenario: &str) -> (String, Value, Val
 }
 
 /// The vehicle had a list for every frame, its own ones meanwhile, and returned to the edge.
+#[cfg(feature = "mqtt")]
 #[track_caller]
 fn stays_operational(transport: &str, scenario: &str) {
     let results = tempfile::tempdir().unwrap();

@@ -6,12 +6,12 @@
 mod process;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lidar_messages::{Detection3D, Detection3DArray};
 use nix::sys::signal::Signal;
 use process::{Host, Process, WATCHDOG, arms, only_folder, roundtrip};
+use tokio::sync::Mutex;
 use transport_api::{
     Message, PublisherExt, Qos, Sequence, SubscriberExt, TopicFilter, TopicName, Transport,
     TransportConfig,
@@ -19,15 +19,11 @@ use transport_api::{
 
 /// Each test starts several processes that keep a schedule; side by side they would take the
 /// processor from each other.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 #[test]
 fn three_vehicles_are_served_over_every_transport_and_told_side_by_side() {
-    let _alone = alone();
+    let _alone = ALONE.blocking_lock();
     let results = tempfile::tempdir().unwrap();
     let mut command = roundtrip(&["run", "--vehicles=3", "--samples=10", "--warmup=2"]);
     command.args(["--queue=30", "--detector=fixed-delay:1ms"]);
@@ -37,7 +33,7 @@ fn three_vehicles_are_served_over_every_transport_and_told_side_by_side() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{errors}");
     let arms = arms(results.path());
-    let transports: BTreeSet<_> = arms.iter().map(|arm| transport(arm)).collect();
+    let transports: BTreeSet<_> = arms.iter().map(transport).collect();
     assert!(
         transports.contains("local") && transports.contains("mqtt"),
         "{transports:?}"
@@ -179,7 +175,7 @@ fn told(said: &str, id: &str, what: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vehicle_that_floods_stops_dies_or_sends_garbage_harms_none_of_the_others() {
-    let _alone = alone();
+    let _alone = ALONE.lock().await;
     let mut yard = Yard::open(&["--vehicle=a", "--vehicle=b", "--vehicle=c"]);
     // Few packets a scan: the broker is not what is tested.
     let flood = ["--rate=200", "--samples=100000", "--size=5"];
@@ -225,7 +221,7 @@ async fn a_vehicle_that_floods_stops_dies_or_sends_garbage_harms_none_of_the_oth
 
 #[test]
 fn two_edges_that_answer_one_vehicle_are_told() {
-    let _alone = alone();
+    let _alone = ALONE.blocking_lock();
     let yard = Yard::open(&["--vehicle=a"]);
     let _second = edge(&yard.host, &["--vehicle=a"]);
     let mut vehicle = yard.vehicle("a", &["--rate=20", "--samples=10", "--queue=30"]);
@@ -239,7 +235,7 @@ fn two_edges_that_answer_one_vehicle_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_collective_list_has_the_objects_of_all_vehicles_in_the_map() {
-    let _alone = alone();
+    let _alone = ALONE.lock().await;
     let yard = Yard::open(&["--vehicle=a", "--vehicle=b", "--pose=a=1000,0,2,90"]);
     let transport = yard.open_transport().await;
     let filter = TopicFilter::parse("collective/objects").unwrap();

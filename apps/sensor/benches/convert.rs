@@ -175,7 +175,7 @@ fn layouts(criterion: &mut Criterion) {
             true,
         ),
     ] {
-        let field = |name: &str, offset, datatype| PointField {
+        let field = |name: &'static str, offset, datatype| PointField {
             name: name.into(),
             offset,
             datatype,
