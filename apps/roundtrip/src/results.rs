@@ -20,7 +20,7 @@ use crate::outage::{self, Mark};
 use crate::supervision::{EdgeSide, SourceReport, TrialReport, Usage};
 
 /// Version of the folder's layout.
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 
 /// The stream of every sample: one vehicle sends one stream of scans.
 const STREAM: u16 = 0;

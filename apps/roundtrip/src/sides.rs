@@ -299,7 +299,14 @@ async fn measure(
         screen.finish(failure.as_deref()).await;
     }
     let mut recording = match recorder {
-        Some(recorder) => Some(record::finish(recorder).await?),
+        // Its failure must not take along what the vehicles have measured.
+        Some(recorder) => match record::finish(recorder).await {
+            Ok(report) => Some(report),
+            Err(failure) => {
+                note!("error: {failure}");
+                None
+            }
+        },
         None => None,
     };
     let scheme = equipment.first().map(|(info, _)| info.scheme.clone());
