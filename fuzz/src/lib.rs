@@ -4,8 +4,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Largest single allocation, in bytes: buffers of fixed size, and a few times the input.
-pub const LIMIT: usize = 4 << 20;
+/// Largest single allocation, in bytes: buffers of fixed size, of which those of LZ4 are the largest (two blocks of
+/// 4 MiB and a window), and a few times the input.
+pub const LIMIT: usize = 16 << 20;
 
 /// The system's allocator, which ends the program when more than [`LIMIT`] is asked for.
 #[derive(Debug)]
