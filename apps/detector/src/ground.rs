@@ -1,15 +1,9 @@
 use crate::plane::Plane;
+use crate::squares::{COUNT, EDGE as CELL, REACH, SIDE as CELLS, Squares, middle};
 
-/// Edge of a square cell, in metres.
-const CELL: f32 = 6.4;
-const CELLS: usize = 16;
-const REACH: f32 = CELL * CELLS as f32 / 2.0;
 /// Heights above the plane that the ground of a cell can have, in metres.
 const LOWEST: f32 = -2.0;
-const BIN: f32 = 0.1;
 const BINS: usize = 40;
-/// A lone point below the ground is a reflection in a puddle.
-const VOTERS: u16 = 3;
 /// Ground rises from cell to cell by less than this, in metres: a step is a roof or a wall.
 const STEP: f32 = 0.35;
 /// How often the known ground is carried on into cells that show none.
@@ -22,7 +16,7 @@ const SPREADS: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Ground {
     plane: Plane,
-    votes: Vec<[u16; BINS]>,
+    votes: Squares<BINS>,
     /// Height above the plane in the middle of each cell, row-major, in metres.
     above: Vec<f32>,
     known: Vec<Option<f32>>,
@@ -40,10 +34,10 @@ impl Ground {
     pub fn new() -> Self {
         Self {
             plane: Plane::ASSUMED,
-            votes: vec![[0; BINS]; CELLS * CELLS],
-            above: vec![0.0; CELLS * CELLS],
-            known: vec![None; CELLS * CELLS],
-            kept: vec![None; CELLS * CELLS],
+            votes: Squares::new(LOWEST),
+            above: vec![0.0; COUNT],
+            known: vec![None; COUNT],
+            kept: vec![None; COUNT],
         }
     }
 
@@ -87,26 +81,13 @@ impl Ground {
 
     /// The lowest points of each cell, relative to the plane.
     fn vote(&mut self, points: &[[f32; 3]]) {
-        self.votes.fill([0; BINS]);
-        for &[x, y, z] in points {
-            let bin = (z - self.plane.height(x, y) - LOWEST) / BIN;
-            if !(x.abs() < REACH && y.abs() < REACH && bin >= 0.0 && bin < BINS as f32) {
-                continue;
-            }
-            // `min`: x just below `REACH` rounds up to it.
-            let at = |value: f32| (((value + REACH) / CELL) as usize).min(CELLS - 1);
-            let count = &mut self.votes[at(y) * CELLS + at(x)][bin as usize];
-            *count = count.saturating_add(1);
-        }
-        for (cell, (known, bins)) in self.known.iter_mut().zip(&self.votes).enumerate() {
-            let middle = |index: usize| (index as f32 + 0.5) * CELL - REACH;
+        let plane = self.plane;
+        self.votes.count(points, |[x, y, z]| z - plane.height(x, y));
+        for (cell, (known, lowest)) in self.known.iter_mut().zip(self.votes.lows()).enumerate() {
             let distance = middle(cell % CELLS).hypot(middle(cell / CELLS));
             // Slopes change with the distance.
             let most = 0.3 + 0.03 * distance;
-            let lowest = bins.iter().position(|&count| count >= VOTERS);
-            *known = lowest
-                .map(|bin| LOWEST + (bin as f32 + 0.5) * BIN)
-                .filter(|height| height.abs() < most);
+            *known = lowest.filter(|height| height.abs() < most);
         }
     }
 

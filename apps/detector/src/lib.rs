@@ -42,6 +42,7 @@ mod peaks;
 mod plane;
 mod pure;
 mod raster;
+mod squares;
 mod track;
 
 pub use detection::{Class, Detection, from_detection_array, to_detection_array};

@@ -1,3 +1,5 @@
+use crate::squares::{SIDE, Squares, middle};
+
 /// The plane nearest to the ground around the sensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Plane {
@@ -9,16 +11,9 @@ pub(crate) struct Plane {
     pub(crate) rise_y: f32,
 }
 
-/// Points are sorted into squares of this edge, in metres, and the lowest of each vote.
-const CELL: f32 = 6.4;
-const CELLS: usize = 16;
-const REACH: f32 = CELL * CELLS as f32 / 2.0;
 /// Heights that can be ground, in metres: sensors from 0 to 5 m above it.
 const LOWEST: f32 = -5.0;
-const BIN: f32 = 0.1;
 const BINS: usize = 50;
-/// A lone point below the ground is a reflection in a puddle.
-const VOTERS: u16 = 3;
 /// Steeper planes are a wrong fit, not a street.
 const STEEPEST: f32 = 0.15;
 /// Cells this near, in metres, mostly see ground.
@@ -43,26 +38,12 @@ impl Plane {
     /// Then all cells are fitted by least squares, again and again without those far from the last
     /// fit. Above it less is far: a cell that sees only a wall or a roof is too high, none too low.
     pub(crate) fn fit(points: &[[f32; 3]]) -> Self {
-        let mut bins = vec![[0_u16; BINS]; CELLS * CELLS];
-        for &[x, y, z] in points {
-            let bin = (z - LOWEST) / BIN;
-            if !(x.abs() < REACH && y.abs() < REACH && bin >= 0.0 && bin < BINS as f32) {
-                continue;
-            }
-            // `min`: x just below `REACH` rounds up to it.
-            let at = |value: f32| (((value + REACH) / CELL) as usize).min(CELLS - 1);
-            let count = &mut bins[at(y) * CELLS + at(x)][bin as usize];
-            *count = count.saturating_add(1);
-        }
-        let height = |bin: usize| LOWEST + (bin as f32 + 0.5) * BIN;
-        let center = |index: usize| (index as f32 + 0.5) * CELL - REACH;
-        let lows: Vec<[f32; 3]> = bins
-            .iter()
+        let mut squares = Squares::<BINS>::new(LOWEST);
+        squares.count(points, |[_, _, z]| z);
+        let lows: Vec<[f32; 3]> = squares
+            .lows()
             .enumerate()
-            .filter_map(|(cell, bins)| {
-                let bin = bins.iter().position(|&count| count >= VOTERS)?;
-                Some([center(cell % CELLS), center(cell / CELLS), height(bin)])
-            })
+            .filter_map(|(cell, low)| Some([middle(cell % SIDE), middle(cell / SIDE), low?]))
             .collect();
         let mut near: Vec<f32> = lows
             .iter()
